@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `paddock agent`: flags, configuration, supervisor, banner, signals, the end. What the roles consist
- * of is in roles.c.
+ * `paddock agent`: flags, configuration, supervisor, banner, signals, the end. What the roles
+ * consist of is in roles.c.
  */
 #include "agent/agent.h"
 
@@ -57,7 +57,8 @@ print_options(const struct opt *t)
 {
     for (; t->name; t++)
         if (t->help)
-            printf("  -%s%s%s\n      %s\n", t->name, t->arg ? "=" : "", t->arg ? t->arg : "", t->help);
+            printf("  -%s%s%s\n      %s\n", t->name, t->arg ? "=" : "", t->arg ? t->arg : "",
+                   t->help);
 }
 
 /* 0: go on; 1: help was printed; < 0: an error was. */
@@ -125,8 +126,8 @@ load_policy(void *arg, const void *ctx, struct policy **ret, struct err *e)
     return agent_policy(ctx, cfg, c->dev_dir, ret, e);
 }
 
-/* As load_policy, in the supervisor's child; and on a machine with systemd the tasks of a client get a
- * unit of their own, unless the operator says where they are to live. */
+/* As load_policy, in the supervisor's child; and on a machine with systemd the tasks of a client
+ * get a unit of their own, unless the operator says where they are to live. */
 static int
 load_and_hold(void *arg, const void *ctx, struct policy **ret, struct err *e)
 {
@@ -142,7 +143,8 @@ load_and_hold(void *arg, const void *ctx, struct policy **ret, struct err *e)
         !str_empty((*ret)->cgroup_root) || !cfg->client || !cfg->client->enabled)
         return r;
     if (holder_start(*ret, (*ret)->run_dir, &(*ret)->cgroup_root, &why) < 0)
-        log_warn("agent", "no unit holds the tasks: they live in a cgroup that systemd does not know",
+        log_warn("agent",
+                 "no unit holds the tasks: they live in a cgroup that systemd does not know",
                  "error", why.text, NULL);
     return 0;
 }
@@ -163,7 +165,8 @@ release_holder(void *arg, const struct policy *p)
         log_warn("agent", "the unit that held the tasks is left behind", "error", e.text, NULL);
 }
 
-/* For -dev, where the configuration names no data_dir. Open to the agent's user, who walks through. */
+/* For -dev, where the configuration names no data_dir. Open to the agent's user, who walks through.
+ */
 static int
 make_dev_dir(struct command *c)
 {
@@ -229,7 +232,8 @@ policy_main(int argc, char **argv)
         if (r == 0 && !str_empty(c.supervised))
             r = install_policy(&c, p, &e);
         else if (r == 0)
-            r = policy_compile(p, str_or(c.out, mem_printf(c.ctx, "%s/" POLICY_FILE, p->run_dir)), &e);
+            r = policy_compile(p, str_or(c.out, mem_printf(c.ctx, "%s/" POLICY_FILE, p->run_dir)),
+                               &e);
         if (r < 0)
             fprintf(stderr, "paddock policy: %s\n",
                     str_or(e.text, "the configuration is not valid"));
@@ -332,7 +336,8 @@ leave(struct run *run)
     run->stopping = true;
     if (most_ns > 0) {
         /* the service manager allows for the stop itself */
-        (void)notify_send(mem_printf(ctx, "STOPPING=1\nSTATUS=Draining\nEXTEND_TIMEOUT_USEC=%" PRId64,
+        (void)notify_send(mem_printf(ctx,
+                                     "STOPPING=1\nSTATUS=Draining\nEXTEND_TIMEOUT_USEC=%" PRId64,
                                      most_ns / NS_PER_US + STOP_MS * 1000));
     }
     roles_drain(run->roles, drained, run);
@@ -352,7 +357,8 @@ on_term(void *arg, int sig)
     fflush(stdout);
     log_info("agent", "shutting down", "signal", strsignal(sig), NULL);
     run->leaves = leaves;
-    run->status = leaves || notify_active() ? 0 : 1; /* to systemd an end that it asked for is clean */
+    /* to systemd an end that it asked for is clean */
+    run->status = leaves || notify_active() ? 0 : 1;
     if (leaves || run->roles->draining)
         leave(run);
     else
@@ -454,8 +460,9 @@ banner(const struct run *run, const struct str_list *files)
         printf("\n");
     }
     printf("==> Starting Paddock agent...\n==> Paddock agent configuration:\n\n");
-    row("Advertise Addrs", mem_printf(ctx, "HTTP: %s%s%s", r->http_advertise,
-                                      r->server ? "; RPC: " : "", r->server ? r->rpc_advertise : ""));
+    row("Advertise Addrs",
+        mem_printf(ctx, "HTTP: %s%s%s", r->http_advertise, r->server ? "; RPC: " : "",
+                   r->server ? r->rpc_advertise : ""));
     row("Bind Addrs", mem_printf(ctx, "HTTP: [%s]%s%s", r->http_bind, r->server ? "; RPC: " : "",
                                  r->server ? r->rpc_bind : ""));
     row("Client", r->client ? "true" : "false");
@@ -469,10 +476,10 @@ banner(const struct run *run, const struct str_list *files)
     fflush(stdout);
 }
 
-/* Eight threads that mostly sleep: an arena for each would keep what its thread took at its busiest.
- * Big blocks go back when they are freed: a threshold that is set does not grow. Answers of lists are
- * smaller: pages that come and go with each cost more than the answer; what a burst leaves goes back when
- * it is over (net/loop_quiet.c). */
+/* Eight threads that mostly sleep: an arena for each would keep what its thread took at its
+ * busiest. Big blocks go back when they are freed: a threshold that is set does not grow. Answers
+ * of lists are smaller: pages that come and go with each cost more than the answer; what a burst
+ * leaves goes back when it is over (net/loop_quiet.c). */
 static void
 tune_allocator(void)
 {
@@ -516,7 +523,8 @@ run_agent(struct command *c)
     c->flags.run_dir = c->supervised;
     if (load_config(c, &run.cfg, &files) < 0 || open_log(run.cfg) < 0)
         return 1;
-    if (policy_load(c->ctx, mem_printf(c->ctx, "%s/" POLICY_FILE, c->supervised), &policy, &e) < 0 ||
+    const char *path = mem_printf(c->ctx, "%s/" POLICY_FILE, c->supervised);
+    if (policy_load(c->ctx, path, &policy, &e) < 0 ||
         check_way(policy->data_dir, str_or(policy->agent_user, "?"), &e) < 0) {
         fprintf(stderr, "==> %s\n", e.text);
         return 1;

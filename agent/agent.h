@@ -7,8 +7,8 @@
 
 #include "common/opt.h"
 
-/* argv[0] is "agent". The exit status. Not supervised yet, it becomes the supervisor, which starts it
- * again with -supervised RUNDIR (isolation/supervisor.h). */
+/* argv[0] is "agent". The exit status. Not supervised yet, it becomes the supervisor, which starts
+ * it again with -supervised RUNDIR (isolation/supervisor.h). */
 int agent_main(int argc, char **argv);
 
 /* Its options, for help and completion. */

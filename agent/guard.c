@@ -13,8 +13,8 @@ enum {
     HOST_SIZE = NAME_SIZE + 8, /* with brackets and a port */
 };
 
-/* The name in "name", "name:port" or "[address]:port", without the dot that may end it. False: it is
- * none. */
+/* The name in "name", "name:port" or "[address]:port", without the dot that may end it. False: it
+ * is none. */
 static bool
 name_of(const char *authority, char name[NAME_SIZE])
 {
@@ -58,8 +58,8 @@ listed(const struct str_list *l, const char *name)
     return false;
 }
 
-/* Whom the request is for: of an absolute target its authority, whatever its Host is (RFC 9112, 3.2.2). One
- * that is too long is nobody's name. */
+/* Whom the request is for: of an absolute target its authority, whatever its Host is (RFC
+ * 9112, 3.2.2). One that is too long is nobody's name. */
 static const char *
 host_of(const struct http_req *req, char room[HOST_SIZE])
 {
@@ -84,8 +84,10 @@ guard_host(const struct guard *g, struct http_req *req)
     if (name_of(host, name) && (is_address(name) || strcasecmp(name, "localhost") == 0 ||
                                 listed(&g->own, name) || listed(&g->hosts, name)))
         return true;
-    http_fail(req, 403, "\"%s\" is not known as a name of this agent: ask it by address, or list the "
-                        "name in http_api_hosts of its configuration", host);
+    http_fail(req, 403,
+              "\"%s\" is not known as a name of this agent: ask it by address, or list the "
+              "name in http_api_hosts of its configuration",
+              host);
     return false;
 }
 
@@ -112,8 +114,9 @@ guard_origin(const struct guard *g, struct http_req *req)
             continue;
         told = true;
         if (!origin_ours(g, req, req->headers[i].v)) {
-            http_fail(req, 403, "a page of another origin (\"%s\") may not do this: if it is meant to, "
-                                "list its host in http_api_hosts of the agent's configuration",
+            http_fail(req, 403,
+                      "a page of another origin (\"%s\") may not do this: if it is meant to, "
+                      "list its host in http_api_hosts of the agent's configuration",
                       req->headers[i].v);
             return false;
         }

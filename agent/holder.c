@@ -46,7 +46,8 @@ unit_of(const void *ctx, const char *run_dir)
 static int
 bus_error(const struct wait *w, int r, const char *what, const char *unit, struct err *e)
 {
-    return err_set(e, r, "%s %s: %s", what, unit, w->error.message ? w->error.message : err_name(r));
+    return err_set(e, r, "%s %s: %s", what, unit,
+                   w->error.message ? w->error.message : err_name(r));
 }
 
 static int
@@ -56,7 +57,8 @@ on_removed(sd_bus_message *m, void *arg, sd_bus_error *unused)
     const char *job = NULL, *result = NULL;
     uint32_t id;
     (void)unused;
-    if (w->so->message_read(m, "uoss", &id, &job, NULL, &result) >= 0 && w->job && str_eq(job, w->job))
+    if (w->so->message_read(m, "uoss", &id, &job, NULL, &result) >= 0 && w->job &&
+        str_eq(job, w->job))
         (void)str_copy(w->result, sizeof(w->result), result);
     return 0;
 }
@@ -106,7 +108,8 @@ await_job(struct wait *w, int r, const char *what, const char *unit, struct err 
     if (r < 0)
         return bus_error(w, r, what, unit, e);
     if (!str_eq(w->result, "done"))
-        return err_set(e, -ERR_UNAVAILABLE, "%s %s: %s; see journalctl -u %s", what, unit, w->result, unit);
+        return err_set(e, -ERR_UNAVAILABLE, "%s %s: %s; see journalctl -u %s", what, unit,
+                       w->result, unit);
     return 0;
 }
 
@@ -122,11 +125,12 @@ transient(struct wait *w, const char *unit, const char *exe, const char *run_dir
     if (r >= 0)
         r = so->message_open_container(m, 'a', "(sv)");
     if (r >= 0)
-        r = so->message_append(
-            m, "(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)", "Description", "s", "Paddock tasks",
-            "Type", "s", "notify", "Delegate", "b", 1, "OOMPolicy", "s", "continue", "OOMScoreAdjust",
-            "i", -1000, "TasksMax", "t", UINT64_MAX, "CPUAccounting", "b", 1, "MemoryAccounting", "b", 1,
-            "TasksAccounting", "b", 1, "IOAccounting", "b", 1, "CollectMode", "s", "inactive-or-failed");
+        r = so->message_append(m, "(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)", "Description",
+                               "s", "Paddock tasks", "Type", "s", "notify", "Delegate", "b", 1,
+                               "OOMPolicy", "s", "continue", "OOMScoreAdjust", "i", -1000,
+                               "TasksMax", "t", UINT64_MAX, "CPUAccounting", "b", 1,
+                               "MemoryAccounting", "b", 1, "TasksAccounting", "b", 1,
+                               "IOAccounting", "b", 1, "CollectMode", "s", "inactive-or-failed");
     if (r >= 0)
         r = so->message_append(m, "(sv)", "ExecStart", "a(sasb)", 1, exe, 2, exe, run_dir, 0);
     if (r >= 0)
@@ -143,8 +147,8 @@ static int
 start_unit(struct wait *w, const char *unit, const char *run_dir, struct err *e)
 {
     char exe[PATH_MAX];
-    int r = w->so->call_method(w->bus, SYSTEMD, PATH, MANAGER, "StartUnit", &w->error, &w->reply, "ss",
-                               unit, "replace");
+    int r = w->so->call_method(w->bus, SYSTEMD, PATH, MANAGER, "StartUnit", &w->error, &w->reply,
+                               "ss", unit, "replace");
     if (r < 0 && w->so->error_has_name(&w->error, NO_SUCH_UNIT)) {
         r = supervisor_helpers(exe, sizeof(exe), e);
         if (r < 0)
@@ -191,8 +195,8 @@ holder_stop(const char *run_dir, struct err *e)
     struct wait w;
     int r = begin(&w, e);
     if (r == 0) {
-        r = w.so->call_method(w.bus, SYSTEMD, PATH, MANAGER, "StopUnit", &w.error, &w.reply, "ss", unit,
-                              "replace");
+        r = w.so->call_method(w.bus, SYSTEMD, PATH, MANAGER, "StopUnit", &w.error, &w.reply, "ss",
+                              unit, "replace");
         r = await_job(&w, r, "stop", unit, e);
     }
     end(&w);

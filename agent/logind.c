@@ -39,8 +39,8 @@ static void
 give_up(struct logind *l, const char *what, const char *why)
 {
     if (!l->ended)
-        log_warn(ROOM, "the machine's shutdown is not watched: tasks are not drained before it", "step",
-                 what, "error", why, NULL);
+        log_warn(ROOM, "the machine's shutdown is not watched: tasks are not drained before it",
+                 "step", what, "error", why, NULL);
     l->ended = true;
 }
 
@@ -76,8 +76,9 @@ on_lock(sd_bus_message *m, void *arg, sd_bus_error *unused)
 static void
 take_lock(struct logind *l)
 {
-    int r = l->so->call_method_async(l->bus, NULL, LOGIND, PATH, MANAGER, "Inhibit", on_lock, l, "ssss",
-                                     "shutdown", "Paddock", "Tasks are drained to other nodes", "delay");
+    int r = l->so->call_method_async(l->bus, NULL, LOGIND, PATH, MANAGER, "Inhibit", on_lock, l,
+                                     "ssss", "shutdown", "Paddock",
+                                     "Tasks are drained to other nodes", "delay");
     if (r < 0)
         give_up(l, "take the lock", err_name(r));
 }
@@ -91,8 +92,10 @@ on_prepare(sd_bus_message *m, void *arg, sd_bus_error *unused)
     if (l->so->message_read(m, "b", &yes) < 0)
         return 0;
     if (!yes) {
-        log_warn(ROOM, "the machine stays up: take this node back with `paddock node eligibility -enable`",
-                 NULL);
+        log_warn(
+            ROOM,
+            "the machine stays up: take this node back with `paddock node eligibility -enable`",
+            NULL);
         take_lock(l);
         return 0;
     }
@@ -121,9 +124,11 @@ on_delay(sd_bus_message *m, void *arg, sd_bus_error *unused)
         return 0;
     int64_t ns = us > (uint64_t)(INT64_MAX / NS_PER_US) ? INT64_MAX : (int64_t)us * NS_PER_US;
     if (ns < l->deadline_ns)
-        log_warn(ROOM, "logind does not wait for the whole drain: raise InhibitDelayMaxSec in logind.conf",
-                 "inhibit_delay", LOG_DUR(ns), "drain_deadline",
-                 l->deadline_ns == INT64_MAX ? "none" : LOG_DUR(l->deadline_ns), NULL);
+        log_warn(
+            ROOM,
+            "logind does not wait for the whole drain: raise InhibitDelayMaxSec in logind.conf",
+            "inhibit_delay", LOG_DUR(ns), "drain_deadline",
+            l->deadline_ns == INT64_MAX ? "none" : LOG_DUR(l->deadline_ns), NULL);
     return 0;
 }
 
@@ -170,7 +175,8 @@ rearm(struct logind *l)
         hang_up(l);
         return;
     }
-    watch_set(l->watch, (events & POLLIN ? WATCH_READ : 0u) | (events & POLLOUT ? WATCH_WRITE : 0u));
+    watch_set(l->watch,
+              (events & POLLIN ? WATCH_READ : 0u) | (events & POLLOUT ? WATCH_WRITE : 0u));
     timer_stop(l->timer);
     l->timer = NULL;
     if (until == UINT64_MAX)
@@ -201,8 +207,8 @@ subscribe(struct logind *l)
     const struct sdbus *so = l->so;
     int r = so->open_system(&l->bus);
     if (r >= 0)
-        r = so->match_signal_async(l->bus, NULL, LOGIND, PATH, MANAGER, "PrepareForShutdown", on_prepare,
-                                   on_matched, l);
+        r = so->match_signal_async(l->bus, NULL, LOGIND, PATH, MANAGER, "PrepareForShutdown",
+                                   on_prepare, on_matched, l);
     if (r >= 0)
         r = so->call_method_async(l->bus, NULL, LOGIND, PATH, PROPERTIES, "Get", on_delay, l, "ss",
                                   MANAGER, "InhibitDelayMaxUSec");

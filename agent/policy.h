@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From the agent's configuration to the launch policy that binds it. Runs in the policy compiler, as
- * root where the warden is root.
+ * From the agent's configuration to the launch policy that binds it. Runs in the policy compiler,
+ * as root where the warden is root.
  */
 #ifndef PADDOCK_AGENT_POLICY_H
 #define PADDOCK_AGENT_POLICY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the agent itself listens, as rules of what no task may send to. Its API may be open to whoever
- * reaches it, and a task reaches the host's loopback.
+ * Where the agent itself listens, as rules of what no task may send to. Its API may be open to
+ * whoever reaches it, and a task reaches the host's loopback.
  */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -79,7 +79,8 @@ policy_deny_agent(struct policy *p, const struct agent_config *c)
     deny_at(p, http, h);
     if (server)
         deny_at(p, rpc, r);
-    if (p->agent_denied.n > JOB_NET_RULES_MAX) { /* a machine of many addresses: these ports of all */
+    if (p->agent_denied.n > JOB_NET_RULES_MAX) {
+        /* a machine of many addresses: these ports of all */
         p->agent_denied.n = 0;
         deny(p, "*", h);
         if (server)

@@ -49,15 +49,16 @@ first_address(const void *ctx)
         if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || (i->ifa_flags & IFF_LOOPBACK) ||
             !(i->ifa_flags & IFF_UP))
             continue;
-        inet_ntop(AF_INET, &((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr, text, sizeof(text));
+        inet_ntop(AF_INET, &((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr, text,
+                  sizeof(text));
         break;
     }
     freeifaddrs(list);
     return mem_strdup(ctx, text);
 }
 
-/* Where others reach a bound address: `want` ("ip[:port]") if given, else the bound one, with a real
- * address in place of the wildcard. */
+/* Where others reach a bound address: `want` ("ip[:port]") if given, else the bound one, with a
+ * real address in place of the wildcard. */
 static const char *
 advertised(const void *ctx, const char *bound, const char *want, struct err *e)
 {
@@ -100,8 +101,8 @@ static struct str_list
 to_join(struct roles *r, const struct agent_server *s)
 {
     struct str_list all = {0};
-    const struct str_list *const from[] = {&s->start_join, &s->retry_join, &s->server_join->start_join,
-                                           &s->server_join->retry_join};
+    const struct str_list *const from[] = {
+        &s->start_join, &s->retry_join, &s->server_join->start_join, &s->server_join->retry_join};
 
     for (size_t i = 0; i < ARRAY_LEN(from); i++)
         for (size_t k = 0; k < from[i]->n; k++)
@@ -128,7 +129,8 @@ retry_max(const struct agent_server *s)
 static bool
 gossips(const struct agent_config *c)
 {
-    return c->server->bootstrap_expect > 1 || c->server->plain_rpc || config_is_loopback(config_serf_addr(c));
+    return c->server->bootstrap_expect > 1 || c->server->plain_rpc ||
+           config_is_loopback(config_serf_addr(c));
 }
 
 /* Where other servers are reached, and reach this one. */
@@ -174,7 +176,8 @@ start_server(struct roles *r, struct err *e)
         .retry_join_max = retry_max(s),
         .dev = c->dev_mode,
         .state_max = (uint64_t)s->state_max_mb << 20,
-        .snapshot_entries = s->raft_snapshot_threshold > 0 ? (uint64_t)s->raft_snapshot_threshold : 0,
+        .snapshot_entries =
+            s->raft_snapshot_threshold > 0 ? (uint64_t)s->raft_snapshot_threshold : 0,
         .heartbeat_min_ms = s->min_heartbeat_ttl / NS_PER_MS,
         .heartbeat_grace_ms = s->heartbeat_grace / NS_PER_MS,
         .failover_ttl_ms = s->failover_heartbeat_ttl / NS_PER_MS,
@@ -419,7 +422,8 @@ roles_start(const void *ctx, const struct roles_config *rc, struct err *e)
     if (x == 0)
         x = server ? start_server(r, e) : dial_servers(r, e);
     if (x == 0)
-        x = start_http(r, e); /* before the client touches tasks: a taken port is the common mistake */
+        /* before the client touches tasks: a taken port is the common mistake */
+        x = start_http(r, e);
     if (x == 0 && client)
         x = start_client(r, e);
     r->api.client = r->client;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The roles of an agent: server, client, HTTP API, and the way between them. Started and stopped as a
- * whole.
+ * The roles of an agent: server, client, HTTP API, and the way between them. Started and stopped as
+ * a whole.
  */
 #ifndef PADDOCK_AGENT_ROLES_H
 #define PADDOCK_AGENT_ROLES_H
@@ -32,7 +32,8 @@ struct roles {
     struct http_server *http;
     struct http_server *passed_on; /* of what servers pass on to this node */
     const char *region, *datacenter, *name, *node_id;
-    const char *http_bind, *rpc_bind, *http_advertise, *rpc_advertise, *serf_advertise; /* "host:port" */
+    const char *http_bind, *rpc_bind, *http_advertise, *rpc_advertise,
+        *serf_advertise;            /* "host:port" */
     struct drain_wait *drain_waits; /* who waits for the end of a drain */
     bool draining, drained;
     bool stopping;
@@ -40,21 +41,23 @@ struct roles {
     void *stopped_arg;
 };
 
-/* NULL with an error; what was started is stopped again (the loop is run for that). Owned by ctx. */
+/* NULL with an error; what was started is stopped again (the loop is run for that). Owned by ctx.
+ */
 struct roles *roles_start(const void *ctx, const struct roles_config *rc, struct err *e);
-/* What precedes the stop of an agent that leaves for long (a signal with leave_on_*, or the machine goes
- * down): drains this node if client.drain_on_shutdown says so, and waits until its allocations are gone
- * or the deadline is over. `done` comes once, on the loop, never from inside: at once where there is
- * nothing to do (not configured, no client role, -dev, drained and idle since), and when a drain that an
- * earlier call began ends. It does not come any more after roles_stop. What went wrong is logged: the
- * way on is the same. */
+/* What precedes the stop of an agent that leaves for long (a signal with leave_on_*, or the machine
+ * goes down): drains this node if client.drain_on_shutdown says so, and waits until its allocations
+ * are gone or the deadline is over. `done` comes once, on the loop, never from inside: at once
+ * where there is nothing to do (not configured, no client role, -dev, drained and idle since), and
+ * when a drain that an earlier call began ends. It does not come any more after roles_stop. What
+ * went wrong is logged: the way on is the same. */
 void roles_drain(struct roles *r, void (*done)(void *arg), void *arg);
-/* The longest it may take, for inhibitors and stop timeouts; 0: there is nothing to drain, INT64_MAX: as
- * long as it takes. */
+/* The longest it may take, for inhibitors and stop timeouts; 0: there is nothing to drain,
+ * INT64_MAX: as long as it takes. */
 int64_t roles_drain_ns(const struct roles *r);
 
-/* A server of a cluster takes itself out of it, by another leader if it leads; within 5 s. `done` comes
- * once, on the loop, never from inside: at once where there is no cluster. What went wrong is logged. */
+/* A server of a cluster takes itself out of it, by another leader if it leads; within 5 s. `done`
+ * comes once, on the loop, never from inside: at once where there is no cluster. What went wrong is
+ * logged. */
 void roles_leave(struct roles *r, void (*done)(void *arg), void *arg);
 
 /* HTTP first, then the client, then the server; `stopped` comes on the loop when all is down. */

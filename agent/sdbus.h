@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sd-bus (sd-bus(3)), loaded when it is needed: by an agent that drains before a shutdown, and by a
- * supervisor on a machine with systemd but without our units. Not linked, since everybody else would
- * pay for it and the five libraries behind it (doc/dependencies.md), and an agent without systemd
- * needs none. The warden has nothing of this.
+ * supervisor on a machine with systemd but without our units. Not linked, since everybody else
+ * would pay for it and the five libraries behind it (doc/dependencies.md), and an agent without
+ * systemd needs none. The warden has nothing of this.
  */
 #ifndef PADDOCK_AGENT_SDBUS_H
 #define PADDOCK_AGENT_SDBUS_H
@@ -42,8 +42,8 @@ struct sdbus {
 #undef SDBUS_MEMBER
 };
 
-/* NULL with an error where systemd does not run (sd_booted(3)) or the library is missing. Loaded once
- * and kept. Call it from one thread. */
+/* NULL with an error where systemd does not run (sd_booted(3)) or the library is missing. Loaded
+ * once and kept. Call it from one thread. */
 const struct sdbus *sdbus_load(struct err *e);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The agent in a box of its own (isolation/confine/sandbox.h): which files it needs, and when the box
- * closes.
+ * The agent in a box of its own (isolation/confine/sandbox.h): which files it needs, and when the
+ * box closes.
  */
 #ifndef PADDOCK_AGENT_SELFBOX_H
 #define PADDOCK_AGENT_SELFBOX_H

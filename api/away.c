@@ -11,7 +11,8 @@
 #define FENCE_DRIFT_LEAST (5 * NS_PER_S) /* and so much more */
 #define END_AT_LEAST (5 * NS_PER_S) /* what ending the tasks takes, whatever their kill_timeout */
 
-/* What the clocks of a node and of the servers may differ by in that time, and what ending a task takes. */
+/* What the clocks of a node and of the servers may differ by in that time, and what ending a task
+ * takes. */
 static int64_t
 fence_drift(int64_t lost_after)
 {
@@ -48,8 +49,8 @@ group_holds_back(const struct task_group *tg)
 bool
 group_replaces(const struct task_group *tg)
 {
-    return tg != NULL && tg->disconnect != NULL && tg->disconnect->lost_after.v > 0 && !group_fenced(tg) &&
-           (!tg->disconnect->replace.set || tg->disconnect->replace.v);
+    return tg != NULL && tg->disconnect != NULL && tg->disconnect->lost_after.v > 0 &&
+           !group_fenced(tg) && (!tg->disconnect->replace.set || tg->disconnect->replace.v);
 }
 
 /* Records without a value are none. */

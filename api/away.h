@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Allocations of which nobody hears (doc/reconnect.md 2.2): since when, and for how long that may last. Pure.
+ * Allocations of which nobody hears (doc/reconnect.md 2.2): since when, and for how long that may
+ * last. Pure.
  */
 #ifndef PADDOCK_API_AWAY_H
 #define PADDOCK_API_AWAY_H
@@ -9,17 +10,18 @@
 
 /* At most one allocation of a name runs at a time (doc/fencing.md). */
 bool group_fenced(const struct task_group *tg);
-/* How long an allocation of the group may be unknown before it is lost, ns; 0: not at all. Of a fenced one
- * with the drift of clocks that is allowed for. */
+/* How long an allocation of the group may be unknown before it is lost, ns; 0: not at all. Of a
+ * fenced one with the drift of clocks that is allowed for. */
 int64_t group_lost_after(const struct task_group *tg);
-/* Of a group that keeps its replacement from starting for so long after the node is down, ns; 0: it does not:
- * stop_on_client_after and what ending its tasks may take. */
+/* Of a group that keeps its replacement from starting for so long after the node is down, ns; 0: it
+ * does not: stop_on_client_after and what ending its tasks may take. */
 int64_t group_holds_back(const struct task_group *tg);
 /* May it be placed elsewhere while it is unknown? */
 bool group_replaces(const struct task_group *tg);
 
-/* When the client status became `value`, if that is the last record; 0: it is not. What came back and went
- * again before that was settled has two records of "unknown" in turn, and the second counts (S17). */
+/* When the client status became `value`, if that is the last record; 0: it is not. What came back
+ * and went again before that was settled has two records of "unknown" in turn, and the second
+ * counts (S17). */
 int64_t alloc_recorded(const struct allocation *a, const char *value);
 /* Unknown by record: it was, or is, and what came of it is not settled. */
 bool alloc_was_unknown(const struct allocation *a);

@@ -262,7 +262,8 @@ drop_default_consul(struct consul **c)
         *c = NULL;
 }
 
-/* The identity that Nomad gives every task, which nothing reads when it is in no file or variable. */
+/* The identity that Nomad gives every task, which nothing reads when it is in no file or variable.
+ */
 static void
 drop_default_identity(struct workload_identity **w)
 {
@@ -276,12 +277,14 @@ static void
 drop_cni_constraints(struct constraint_list *l)
 {
     static const char prefix[] = "${attr.plugins.cni.version.";
-    static const char *const plugins[] = {"bridge}", "firewall}", "host-local}", "loopback}", "portmap}"};
+    static const char *const plugins[] = {"bridge}", "firewall}", "host-local}", "loopback}",
+                                          "portmap}"};
     size_t kept = 0;
     for (size_t i = 0; i < l->n; i++) {
         const struct constraint *c = l->v[i];
         bool cni = false;
-        for (size_t k = 0; k < ARRAY_LEN(plugins) && str_prefix(str_or(c->l_target, ""), prefix); k++)
+        for (size_t k = 0; k < ARRAY_LEN(plugins) && str_prefix(str_or(c->l_target, ""), prefix);
+             k++)
             cni |= str_eq(c->l_target + strlen(prefix), plugins[k]);
         if (!cni || !str_eq(c->operand, "semver") || !str_eq(c->r_target, ">= 0.4.0"))
             l->v[kept++] = l->v[i];

@@ -52,17 +52,20 @@ children_may_become(const struct job *old, const struct job *job, struct err *e)
     if (old == NULL)
         return 0;
     if (!old->stop && !str_eq(old->type, job->type))
-        return err_set(e, -ERR_INVALID, "cannot update job type from \"%s\" to \"%s\"; stop and purge the "
-                                        "job first",
+        return err_set(e, -ERR_INVALID,
+                       "cannot update job type from \"%s\" to \"%s\"; stop and purge the "
+                       "job first",
                        str_or(old->type, ""), str_or(job->type, ""));
     if (old->periodic != NULL && job->periodic == NULL)
         return err_set(e, -ERR_INTERNAL, "cannot update periodic job to being non-periodic");
     if (old->periodic == NULL && job->periodic != NULL)
         return err_set(e, -ERR_INTERNAL, "cannot update non-periodic job to being periodic");
     if (job_parameterized(old) && !job_parameterized(job))
-        return err_set(e, -ERR_INTERNAL, "cannot update parameterized job to being non-parameterized");
+        return err_set(e, -ERR_INTERNAL,
+                       "cannot update parameterized job to being non-parameterized");
     if (!job_parameterized(old) && job_parameterized(job))
-        return err_set(e, -ERR_INTERNAL, "cannot update non-parameterized job to being parameterized");
+        return err_set(e, -ERR_INTERNAL,
+                       "cannot update non-parameterized job to being parameterized");
     return 0;
 }
 
@@ -90,28 +93,36 @@ check_parameterized(const void *ctx, const struct job *j, struct str_list *error
         if (str_list_has(&p->meta_optional, p->meta_required.v[i]))
             both = mem_printf(ctx, "%s%s%s", both, *both ? " " : "", p->meta_required.v[i]);
     if (*both)
-        list_add(ctx, *errors,
-                 mem_printf(ctx, "Required and optional meta keys should be disjoint. Following keys exist "
-                                 "in both: [%s]", both));
+        list_add(
+            ctx, *errors,
+            mem_printf(ctx,
+                       "Required and optional meta keys should be disjoint. Following keys exist "
+                       "in both: [%s]",
+                       both));
 }
 
 void
-children_validate(const void *ctx, const struct job *j, struct str_list *errors, struct str_list *warnings)
+children_validate(const void *ctx, const struct job *j, struct str_list *errors,
+                  struct str_list *warnings)
 {
     if (j->periodic != NULL && !str_empty(j->periodic->spec))
         list_add(ctx, *warnings,
-                 mem_strdup(ctx, "cron is deprecated and may be removed in a future release. Use crons "
-                                 "instead"));
+                 mem_strdup(ctx,
+                            "cron is deprecated and may be removed in a future release. Use crons "
+                            "instead"));
     if (j->periodic != NULL && (!j->periodic->enabled.set || j->periodic->enabled.v)) {
         if (!runs_to_an_end(j))
-            list_add(ctx, *errors,
-                     mem_strdup(ctx, "Periodic can only be used with \"batch\" or \"sysbatch\" scheduler"));
+            list_add(
+                ctx, *errors,
+                mem_strdup(ctx,
+                           "Periodic can only be used with \"batch\" or \"sysbatch\" scheduler"));
         cron_validate(ctx, j->periodic, errors);
     }
     if (job_parameterized(j))
         check_parameterized(ctx, j, errors);
     if (j->payload.n > 0)
-        list_add(ctx, *errors, mem_strdup(ctx, "job can't be submitted with a payload, only dispatched"));
+        list_add(ctx, *errors,
+                 mem_strdup(ctx, "job can't be submitted with a payload, only dispatched"));
     for (size_t g = 0; g < j->task_groups.n; g++) {
         const struct task_group *tg = j->task_groups.v[g];
         for (size_t i = 0; i < tg->tasks.n; i++) {
@@ -120,8 +131,9 @@ children_validate(const void *ctx, const struct job *j, struct str_list *errors,
                 !str_empty(t->dispatch_payload->file) &&
                 children_payload_path(ctx, str_or(t->name, ""), t->dispatch_payload->file) == NULL)
                 list_add(ctx, *errors,
-                         mem_printf(ctx, "task group \"%s\": task \"%s\": Dispatch Payload validation "
-                                         "failed: destination escapes allocation directory",
+                         mem_printf(ctx,
+                                    "task group \"%s\": task \"%s\": Dispatch Payload validation "
+                                    "failed: destination escapes allocation directory",
                                     str_or(tg->name, ""), str_or(t->name, "")));
         }
     }

@@ -16,7 +16,8 @@ enum { CRON_YEAR_MIN = 1970, CRON_YEAR_MAX = 2099, DAY_S = 86400, WEEK = 7 };
 struct cron { /* a bit for each value that matches */
     uint64_t second, minute, hour, month;
     uint64_t dom, workday; /* days of the month, and those whose nearest working day is meant */
-    uint64_t dow, nth, last; /* days of the week; 7 * (n - 1) + day: the nth of the month; its last one */
+    uint64_t dow, nth,
+        last; /* days of the week; 7 * (n - 1) + day: the nth of the month; its last one */
     bool last_day, last_workday;
     bool any_dom, any_dow;
     uint64_t year[3]; /* from CRON_YEAR_MIN on */
@@ -24,8 +25,9 @@ struct cron { /* a bit for each value that matches */
 
 /* --- fields --- */
 
-static const char *const months[] = {"january", "february", "march",     "april",   "may",      "june",
-                                     "july",    "august",   "september", "october", "november", "december"};
+static const char *const months[] = {"january",   "february", "march",    "april",
+                                     "may",       "june",     "july",     "august",
+                                     "september", "october",  "november", "december"};
 static const char *const days[] = {"sunday",   "monday", "tuesday", "wednesday",
                                    "thursday", "friday", "saturday"};
 
@@ -198,7 +200,8 @@ parse_field(struct cron *c, const struct cron_field *f, uint64_t *bits, char *s,
         all |= x.kind == ENTRY_ALL;
         if (x.kind != ENTRY_OTHER)
             set_bits(bits, f, &x);
-        else if (!(f == &dom_field && dom_special(c, p)) && !(f == &dow_field && dow_special(c, p)) &&
+        else if (!(f == &dom_field && dom_special(c, p)) &&
+                 !(f == &dow_field && dow_special(c, p)) &&
                  (day || !all)) /* behind a "*" nothing else matters */
             return err_set(e, -ERR_INVALID, "syntax error in %s field: '%.64s'", f->name, p);
     }
@@ -209,8 +212,8 @@ parse_field(struct cron *c, const struct cron_field *f, uint64_t *bits, char *s,
     else if (f == &dow_field)
         c->any_dow = all;
     if (!day && f != &year_field && bits[0] == 0)
-        return err_set(e, -ERR_INVALID, "nothing matches the %s field: a range begins behind its end",
-                       f->name);
+        return err_set(e, -ERR_INVALID,
+                       "nothing matches the %s field: a range begins behind its end", f->name);
     return 0;
 }
 
@@ -312,7 +315,8 @@ static uint64_t
 days_of(const struct cron *c, int year, int month)
 {
     const int n = month_days(year, month);
-    const int wday1 = (int)((day_start(year, month, 1) / DAY_S + 4) % WEEK); /* 1970 began on a Thursday */
+    /* 1970 began on a Thursday */
+    const int wday1 = (int)((day_start(year, month, 1) / DAY_S + 4) % WEEK);
     uint64_t r = 0;
     for (int d = 1; d <= n; d++) {
         const uint64_t bit = UINT64_C(1) << d;
@@ -445,7 +449,8 @@ cron_set_next(const struct cron_set *s, int64_t after_s)
 int64_t
 cron_set_last(const struct cron_set *s, int64_t after_s, int64_t until_s)
 {
-    int64_t lo = after_s, hi = until_s; /* behind lo there is one up to until_s, behind hi there is none */
+    /* behind lo there is one up to until_s, behind hi there is none */
+    int64_t lo = after_s, hi = until_s;
     if (lo >= hi || cron_set_next(s, lo) > until_s)
         return CRON_NEVER;
     while (hi - lo > 1) {
@@ -470,7 +475,8 @@ cron_validate(const void *ctx, const struct periodic_config *p, struct str_list 
         list_add(ctx, *errors, mem_printf(ctx, "more than %d cron expressions", JOB_CRONS_MAX));
     if (!str_eq(p->spec_type, "cron")) {
         list_add(ctx, *errors,
-                 mem_printf(ctx, "Unknown periodic specification type \"%.64s\"", str_or(p->spec_type, "")));
+                 mem_printf(ctx, "Unknown periodic specification type \"%.64s\"",
+                            str_or(p->spec_type, "")));
         return;
     }
     for (size_t i = 0; i < specs_n(p) && i < JOB_CRONS_MAX; i++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When a periodic job is due, by Nomad's grammar of cron: five fields (minute, hour, day of month, month,
- * day of week), six (and year) or seven (and second, in front), more are ignored; "*", "?", lists, ranges,
- * steps, names; "L", "LW", "15W" of days of the month, "5L" and "5#3" of those of the week; "@daily" and the
- * like. Both days restricted: either will do.
+ * When a periodic job is due, by Nomad's grammar of cron: five fields (minute, hour, day of month,
+ * month, day of week), six (and year) or seven (and second, in front), more are ignored; "*", "?",
+ * lists, ranges, steps, names; "L", "LW", "15W" of days of the month, "5L" and "5#3" of those of
+ * the week; "@daily" and the like. Both days restricted: either will do.
  *
- * A time is due at each second whose time on the wall there matches: where clocks go forward not at all,
- * where they go back twice. Pure.
+ * A time is due at each second whose time on the wall there matches: where clocks go forward not at
+ * all, where they go back twice. Pure.
  */
 #ifndef PADDOCK_API_CRON_H
 #define PADDOCK_API_CRON_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The drivers of this build and what each can do: a row per driver, its code is the file of its name
- * below drivers/. Rooms that do not see drivers/ (validation, policy, the warden) ask here; nobody
- * compares names. What a running task can be asked for is said by its handle (client/task/handle.h).
- * Pure.
+ * The drivers of this build and what each can do: a row per driver, its code is the file of its
+ * name below drivers/. Rooms that do not see drivers/ (validation, policy, the warden) ask here;
+ * nobody compares names. What a running task can be asked for is said by its handle
+ * (client/task/handle.h). Pure.
  */
 #ifndef PADDOCK_API_DRIVERS_H
 #define PADDOCK_API_DRIVERS_H
@@ -21,7 +21,8 @@
 
 struct driver_can {
     const char *name;
-    bool launch;    /* its config becomes a launch spec: the warden starts a process; else it has an engine */
+    bool launch;    /* its config becomes a launch spec: the warden starts a process; else it has an
+                       engine */
     bool isolation; /* it sees paths of its own, /local and /alloc; a launch: in a box, with
                        capabilities and mounts */
     bool opt_in;    /* only where the operator turns it on */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one place where evaluations are made. Pure: who makes one gives it its id and its time, from the
- * environment of a server, from what the leader stamped on an entry, or from the seed of a scheduler.
+ * The one place where evaluations are made. Pure: who makes one gives it its id and its time, from
+ * the environment of a server, from what the leader stamped on an entry, or from the seed of a
+ * scheduler.
  */
 #ifndef PADDOCK_API_EVAL_H
 #define PADDOCK_API_EVAL_H

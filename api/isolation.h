@@ -12,7 +12,8 @@
 /* `i`, or for NULL one that asks for nothing. */
 const struct task_isolation *isolation_of(const struct task_isolation *i);
 
-/* The next option from *at on (first 0) that it asks for and that only a box gives, as its schema line says
+/* The next option from *at on (first 0) that it asks for and that only a box gives, as its schema
+ * line says
  * (`box`); NULL: no more. A driver that does not isolate has none of them. */
 const char *isolation_box(const struct task_isolation *i, size_t *at);
 

@@ -223,7 +223,8 @@ job_diff(const void *ctx, const struct job *old, const struct job *new, bool con
     bool changed = o != NULL;
     own_fields(d, o, &d->fields, &d->objects);
     mem_free(o);
-    changed |= server_field(d, "Dispatched", old ? &old->dispatched : NULL, new ? &new->dispatched : NULL);
+    changed |=
+        server_field(d, "Dispatched", old ? &old->dispatched : NULL, new ? &new->dispatched : NULL);
     changed |= server_field(d, "Stop", old ? &old->stop : NULL, new ? &new->stop : NULL);
     for (size_t i = 0; old && i < old->task_groups.n; i++) {
         const struct task_group *tg = old->task_groups.v[i];
@@ -268,7 +269,8 @@ annotate_task(struct task_diff *d, const struct task *old, const struct task *ne
     if (str_eq(d->type, "None"))
         return;
     bool inplace = old && new && codec_equal_but_inplace(&type_task, old, new);
-    list_add(d, d->annotations, inplace ? "forces in-place update" : "forces create/destroy update");
+    list_add(d, d->annotations,
+             inplace ? "forces in-place update" : "forces create/destroy update");
 }
 
 void

@@ -9,9 +9,9 @@
 
 #include "api/api.h"
 
-/* Either may be NULL, not both. Never NULL: jobs that do not differ give Type "None", and groups and
- * tasks that do not differ are listed as "None". `contextual`: unchanged fields of changed objects
- * too. Compare canonical jobs. Owned by ctx. */
+/* Either may be NULL, not both. Never NULL: jobs that do not differ give Type "None", and groups
+ * and tasks that do not differ are listed as "None". `contextual`: unchanged fields of changed
+ * objects too. Compare canonical jobs. Owned by ctx. */
 struct job_diff *job_diff(const void *ctx, const struct job *old, const struct job *new,
                           bool contextual);
 /* Adds what the plan found: per group how many allocations are created, updated, ..., and at counts

@@ -6,8 +6,8 @@
 #ifndef PADDOCK_API_OPERATORS_H
 #define PADDOCK_API_OPERATORS_H
 
-/* X(name, what it takes, its words...). Words of OPERATORS_KEYS may stand for "operator" in a job file:
- * constraint { version = ">= 2" }. */
+/* X(name, what it takes, its words...). Words of OPERATORS_KEYS may stand for "operator" in a job
+ * file: constraint { version = ">= 2" }. */
 #define OPERATORS_KEYS(X) \
     X(REGEXP, VALUE, "regexp") \
     X(VERSION, VALUE, "version") \

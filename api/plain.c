@@ -60,7 +60,8 @@ plain_env_name(const char *s, size_t n)
 bool
 plain_hostname(const char *s)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     size_t n = strlen(s);
     return n > 0 && n <= JOB_HOSTNAME_MAX && strspn(s, allowed) == n && *s != '.' && *s != '-' &&
            strstr(s, "..") == NULL;

@@ -199,8 +199,8 @@ job_parameterized(const struct job *j)
 static inline bool
 job_periodic_active(const struct job *j)
 {
-    return j->periodic != NULL && (!j->periodic->enabled.set || j->periodic->enabled.v) && !j->stop &&
-           !job_parameterized(j);
+    return j->periodic != NULL && (!j->periodic->enabled.set || j->periodic->enabled.v) &&
+           !j->stop && !job_parameterized(j);
 }
 
 /* It is no work itself, but its children are: nothing of it is evaluated. */

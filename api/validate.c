@@ -420,7 +420,8 @@ resources(struct check *c, const struct resources *r, const struct job_limits *l
     for (size_t i = 0; i < r->networks.n; i++) {
         network(c, r->networks.v[i]);
         if (!ONE_OF(r->networks.v[i]->mode, "host"))
-            complain(c, "network: mode \"%s\" is for the network block of a group", r->networks.v[i]->mode);
+            complain(c, "network: mode \"%s\" is for the network block of a group",
+                     r->networks.v[i]->mode);
         if (r->networks.v[i]->egress || r->networks.v[i]->bind)
             complain(c,
                      "resources: egress and bind belong to a network block of the task or group");
@@ -522,7 +523,8 @@ group(struct check *c, const struct task_group *g, const struct job_limits *limi
     if (str_empty(g->name))
         complain(c, "the group has no name");
     else if (!plain_text(g->name, JOB_ID_MAX))
-        complain(c, "the group's name is longer than %d bytes, or holds a control character", JOB_ID_MAX);
+        complain(c, "the group's name is longer than %d bytes, or holds a control character",
+                 JOB_ID_MAX);
     if (g->count.v < 0)
         complain(c, "count is negative");
     if (g->count.v > 1 && ONE_OF(c->job->type, JOB_SYSTEM, JOB_SYSBATCH))
@@ -570,7 +572,8 @@ job_id(struct check *c)
     else if (!plain_job_id(id))
         complain(c, "the job's ID holds a blank or a control character");
     if (!str_empty(c->job->name) && !plain_text(c->job->name, JOB_ID_MAX))
-        complain(c, "the job's name is longer than %d bytes, or holds a control character", JOB_ID_MAX);
+        complain(c, "the job's name is longer than %d bytes, or holds a control character",
+                 JOB_ID_MAX);
 }
 
 /* Every duration of the job, wherever it stands. */
@@ -653,7 +656,8 @@ job_validate(const void *ctx, const struct job *job, const struct job_limits *li
                  total, max);
     if (job->all_at_once && total > JOB_AT_ONCE_MAX)
         complain(&c,
-                 "all_at_once places %" PRId64 " allocations in one step: at most %d are allowed; remove "
+                 "all_at_once places %" PRId64
+                 " allocations in one step: at most %d are allowed; remove "
                  "all_at_once, or lower the counts",
                  total, JOB_AT_ONCE_MAX);
     return errors->n > before ? -ERR_INVALID : 0;

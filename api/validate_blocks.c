@@ -93,8 +93,10 @@ fence(const struct check *c, const struct job *j, const struct task_group *g)
     for (size_t i = 0; i < g->tasks.n; i++) {
         const struct driver_can *can = driver_can(g->tasks.v[i]->driver);
         if (can != NULL && !can->launch)
-            complain(c, "disconnect: fence is not for driver \"%s\": its engine runs on without the client",
-                     g->tasks.v[i]->driver);
+            complain(
+                c,
+                "disconnect: fence is not for driver \"%s\": its engine runs on without the client",
+                g->tasks.v[i]->driver);
     }
 }
 

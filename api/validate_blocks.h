@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rules of blocks that a group or a task may have besides what it runs: Nomad's, whether the block has
- * an effect here yet or not.
+ * The rules of blocks that a group or a task may have besides what it runs: Nomad's, whether the
+ * block has an effect here yet or not.
  */
 #ifndef PADDOCK_API_VALIDATE_BLOCKS_H
 #define PADDOCK_API_VALIDATE_BLOCKS_H
@@ -15,6 +15,7 @@ void validate_task_blocks(const void *ctx, const struct task_group *g, const str
                           struct str_list *errors);
 
 /* What is accepted and ignored. */
-void validate_group_warnings(const void *ctx, const struct task_group *g, struct str_list *warnings);
+void validate_group_warnings(const void *ctx, const struct task_group *g,
+                             struct str_list *warnings);
 
 #endif

@@ -260,8 +260,9 @@ seccomp(struct check *c)
         complain(c, "seccomp: mode \"%.16s\" is none of enforce, audit, log", s->mode);
     for (const char *const *call = audit_cannot_deny; audit && *call != NULL; call++)
         if (str_list_has(&s->deny, *call))
-            complain(c, "seccomp: mode \"audit\" cannot deny \"%s\", which the start of the task needs",
-                     *call);
+            complain(
+                c, "seccomp: mode \"audit\" cannot deny \"%s\", which the start of the task needs",
+                *call);
     calls(c, "allow", &s->allow);
     calls(c, "deny", &s->deny);
     for (size_t i = 0; i < s->allow.n && i < JOB_CALLS_MAX; i++)

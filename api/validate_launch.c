@@ -178,32 +178,37 @@ load(struct check *c, const struct launch_load *shared)
     struct launch_load l = *shared;
     load_meta(&l, &t->meta);
     if (l.longest)
-        complain(c,
-                 "meta \"%.128s\" has more than %d bytes as a variable, which no kernel takes in one: "
-                 "write it to a file",
-                 l.longest, JOB_WORD_MAX);
+        complain(
+            c,
+            "meta \"%.128s\" has more than %d bytes as a variable, which no kernel takes in one: "
+            "write it to a file",
+            l.longest, JOB_WORD_MAX);
     for (size_t i = 0; t->resources && i < t->resources->networks.n; i++)
         load_network(&l, t->resources->networks.v[i]);
     for (size_t i = 0; i < t->env.n; i++)
         if (!load_word(&l, strlen(t->env.v[i].k) + 1 + literal(str_or(t->env.v[i].v, ""))))
-            complain(c,
-                     "env \"%.128s\" has more than %d bytes with its name, which no kernel takes in "
-                     "one: write it to a file",
-                     t->env.v[i].k, JOB_WORD_MAX);
+            complain(
+                c,
+                "env \"%.128s\" has more than %d bytes with its name, which no kernel takes in "
+                "one: write it to a file",
+                t->env.v[i].k, JOB_WORD_MAX);
     l.vars += t->env.n;
     load_config(c, &l);
     load_object(&l, &type_task_isolation, t->isolation);
     load_object(&l, &type_task_network, t->network);
     if (l.vars > JOB_ENV_MAX)
         complain(c,
-                 "env, meta and ports make %zu environment variables: at most %d are allowed; remove some (a "
+                 "env, meta and ports make %zu environment variables: at most %d are allowed; "
+                 "remove some (a "
                  "key of meta makes %d, in capitals 1, a port %d, in mode \"bridge\" %d)",
                  l.vars, JOB_ENV_MAX, LAUNCH_META_VARS, LAUNCH_PORT_VARS,
                  LAUNCH_PORT_VARS + LAUNCH_ALLOC_VARS);
     if (l.bytes > JOB_LAUNCH_MAX)
         complain(c,
-                 "command, args, env, meta, ports and isolation are %zu bytes at the task's start: at most "
-                 "%d are allowed; write large values to files (meta of job, group and task counts, twice "
+                 "command, args, env, meta, ports and isolation are %zu bytes at the task's start: "
+                 "at most "
+                 "%d are allowed; write large values to files (meta of job, group and task counts, "
+                 "twice "
                  "unless in capitals)",
                  l.bytes, JOB_LAUNCH_MAX);
 }
@@ -214,7 +219,8 @@ load(struct check *c, const struct launch_load *shared)
 static bool
 nested_within(const struct value *v, int left)
 {
-    bool list = v != NULL && v->kind == VALUE_LIST, map = v != NULL && v->kind == VALUE_MAP, ok = true;
+    bool list = v != NULL && v->kind == VALUE_LIST, map = v != NULL && v->kind == VALUE_MAP,
+         ok = true;
 
     for (size_t i = 0; list && ok && i < v->list.n; i++)
         ok = nested_within(v->list.v[i], left - 1);
@@ -283,8 +289,8 @@ validate_launches(const void *ctx, const struct job *j, struct err *e)
             struct str_list found = {0};
             validate_launch(ctx, tg->tasks.v[i], &l, &found);
             if (found.n > 0)
-                return err_set(e, -ERR_INVALID, "task group \"%.128s\": task \"%.128s\": %s", tg->name,
-                               tg->tasks.v[i]->name, found.v[0]);
+                return err_set(e, -ERR_INVALID, "task group \"%.128s\": task \"%.128s\": %s",
+                               tg->name, tg->tasks.v[i]->name, found.v[0]);
         }
     }
     return 0;

@@ -15,8 +15,8 @@ enum {
     LAUNCH_ALLOC_VARS = 3, /* more of one that the allocation has in a network of its own */
 };
 
-/* What tasks get in common from their job and group: each block counts, also where another one of the
- * task says the same key again. */
+/* What tasks get in common from their job and group: each block counts, also where another one of
+ * the task says the same key again. */
 struct launch_load {
     size_t vars, bytes;
     const char *longest; /* key of meta whose variable is beyond JOB_WORD_MAX; borrowed */
@@ -31,8 +31,8 @@ void launch_load_group(struct launch_load *l, const struct task_group *g);
 void validate_launch(const void *ctx, const struct task *t, const struct launch_load *shared,
                      struct str_list *errors);
 
-/* The same of all tasks of a job that changed since it was validated: a child, with what its dispatch said.
- * -ERR_INVALID, with the first problem. */
+/* The same of all tasks of a job that changed since it was validated: a child, with what its
+ * dispatch said. -ERR_INVALID, with the first problem. */
 int validate_launches(const void *ctx, const struct job *j, struct err *e);
 
 #endif

@@ -3,9 +3,9 @@
  * What accounting and policy by BPF cost. Network: a datagram of 64 bytes over loopback, sent and
  * received by one process, which meets the programs twice. Scheduler: two processes on one
  * processor that wake each other. Workers in cgroups with and without the programs take turns, so
- * that the noise of the machine hits all. Disks are too noisy for that: what the program takes for a
- * request of 4 KiB is read from the kernel's own measure (bpf_stats_enabled), which is in it, some 20 ns.
- * No bar: figures for doc/performance.md.
+ * that the noise of the machine hits all. Disks are too noisy for that: what the program takes for
+ * a request of 4 KiB is read from the kernel's own measure (bpf_stats_enabled), which is in it,
+ * some 20 ns. No bar: figures for doc/performance.md.
  *
  * usage: bench/bpf [ROUNDS]; as root, with a cgroup2 mount.
  */
@@ -315,7 +315,8 @@ fd_number(int fd, const char *key)
     auto_mem void *ctx = mem_ctx("fdinfo");
     char *text = NULL;
     unsigned long long v;
-    if (file_read(ctx, AT_FDCWD, mem_printf(ctx, "/proc/self/fdinfo/%d", fd), 4096, &text, NULL) < 0)
+    const char *path = mem_printf(ctx, "/proc/self/fdinfo/%d", fd);
+    if (file_read(ctx, AT_FDCWD, path, 4096, &text, NULL) < 0)
         die("look at a program", "no fdinfo");
     const char *at = strstr(text, key);
     if (at == NULL || sscanf(at + strlen(key), ": %llu", &v) != 1)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gossip in virtual time (tests/server/gossip/world.h): how soon a killed member is known to have failed, and
- * how often members that get the processor for moments only have healthy ones condemned: with all that keeps
- * them from that, without each part of it, and without any. usage: gossip [seeds]
+ * Gossip in virtual time (tests/server/gossip/world.h): how soon a killed member is known to have
+ * failed, and how often members that get the processor for moments only have healthy ones
+ * condemned: with all that keeps them from that, without each part of it, and without any. usage:
+ * gossip [seeds]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,20 +120,22 @@ verdicts(size_t n, size_t slow, size_t seeds)
     static const struct {
         unsigned without;
         const char *name;
-    } kinds[] = {{0, "with all of it"},
-                 {SWIM_WITHOUT_STALLS, "without stalls"},
-                 {SWIM_WITHOUT_HEALTH, "without health"},
-                 {SWIM_WITHOUT_DYNAMIC, "without dynamic suspicion"},
-                 {SWIM_WITHOUT_BUDDY, "without telling suspects"},
-                 {SWIM_WITHOUT_HEALTH | SWIM_WITHOUT_DYNAMIC | SWIM_WITHOUT_BUDDY, "without Lifeguard"},
-                 {SWIM_WITHOUT_STALLS | SWIM_WITHOUT_HEALTH | SWIM_WITHOUT_DYNAMIC | SWIM_WITHOUT_BUDDY,
-                  "without any"}};
+    } kinds[] = {
+        {0, "with all of it"},
+        {SWIM_WITHOUT_STALLS, "without stalls"},
+        {SWIM_WITHOUT_HEALTH, "without health"},
+        {SWIM_WITHOUT_DYNAMIC, "without dynamic suspicion"},
+        {SWIM_WITHOUT_BUDDY, "without telling suspects"},
+        {SWIM_WITHOUT_HEALTH | SWIM_WITHOUT_DYNAMIC | SWIM_WITHOUT_BUDDY, "without Lifeguard"},
+        {SWIM_WITHOUT_STALLS | SWIM_WITHOUT_HEALTH | SWIM_WITHOUT_DYNAMIC | SWIM_WITHOUT_BUDDY,
+         "without any"}};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         struct wrong sum = {0};
         for (size_t seed = 1; seed <= seeds; seed++)
             starved(seed, n, slow, kinds[i].without, &sum);
         bool missed = kinds[i].without == 0 && sum.by_all > 0;
-        printf("%zu of %zu starved a minute, %zu times, %-25s wrong verdicts %5u, of healthy ones %5u%s\n",
+        printf("%zu of %zu starved a minute, %zu times, %-25s wrong verdicts %5u, of healthy ones "
+               "%5u%s\n",
                slow, n, seeds, kinds[i].name, sum.by_all, sum.by_healthy, missed ? "  MISSED" : "");
         bad += missed;
         fflush(stdout);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes per second through the whole write path (encode, Raft, log, fsync, apply, completion) against
- * the floor: a bare pwrite + fdatasync of the same size into a preallocated file, one after the other.
+ * Writes per second through the whole write path (encode, Raft, log, fsync, apply, completion)
+ * against the floor: a bare pwrite + fdatasync of the same size into a preallocated file, one after
+ * the other.
  *
  * usage: raftlog [directory]     (default: the current one; use a real disk)
  *
- * Bars: one write outstanding reaches a third of the floor; 64 outstanding, at least three times the
- * floor (group commit). Exits 1 when a bar is missed.
+ * Bars: one write outstanding reaches a third of the floor; 64 outstanding, at least three times
+ * the floor (group commit). Exits 1 when a bar is missed.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -205,8 +206,11 @@ main(int argc, char **argv)
         double bar = out[i] == 1 ? 0.33 : out[i] == 64 ? 3.0 : 0;
         bool met = r >= bar * base;
         ok &= met;
-        printf("write path, %4u outstanding        %9.0f/s   %6.2f x floor%s\n", out[i], r, r / base,
-               bar == 0 ? "" : met ? "   (bar met)" : "   (BAR MISSED)");
+        printf("write path, %4u outstanding        %9.0f/s   %6.2f x floor%s\n", out[i], r,
+               r / base,
+               bar == 0 ? ""
+               : met    ? "   (bar met)"
+                        : "   (BAR MISSED)");
     }
     core_stop(c);
     while (first != NULL)

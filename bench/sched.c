@@ -87,7 +87,8 @@ view_no_deployment(struct sched_view *v, const char *ns, const char *id)
     return NULL;
 }
 
-static const struct sched_view_ops ops = {view_job, view_none, view_none_on_node, view_no_deployment};
+static const struct sched_view_ops ops = {view_job, view_none, view_none_on_node,
+                                          view_no_deployment};
 
 static struct job *
 make_job(const void *ctx, int64_t count, bool constrained, bool port)
@@ -236,7 +237,8 @@ full_allocs(struct sched_view *v, const void *ctx, const char *id, size_t *ret_n
     return l;
 }
 
-static const struct sched_view_ops full_ops = {full_job, view_none, full_allocs, view_no_deployment};
+static const struct sched_view_ops full_ops = {full_job, view_none, full_allocs,
+                                               view_no_deployment};
 
 static struct job *
 job_of(const void *ctx, const char *id, int64_t count, int64_t cpu, int64_t priority)
@@ -283,7 +285,8 @@ run_preemption(void)
     double s = cpu_s() - start, mb = (double)talloc_total_size(own) / 1e6;
     size_t placed = out->plan->node_allocation.n;
     printf("  %-44s %8zu placed  %10.0f /s  %8.1f us each, %.1f MB\n",
-           "780 by preemption, 40 nodes of 1,500", placed, (double)placed / s, s * 1e6 / (double)placed, mb);
+           "780 by preemption, 40 nodes of 1,500", placed, (double)placed / s,
+           s * 1e6 / (double)placed, mb);
     talloc_free(own);
     return placed == HIGH && s <= 1 && mb <= 100;
 }

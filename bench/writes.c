@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes to a server over RPC: each is an entry of its own in the log, on the disks of a majority and
- * applied when it is answered (Operator.SchedulerSet, the smallest there is).
+ * Writes to a server over RPC: each is an entry of its own in the log, on the disks of a majority
+ * and applied when it is answered (Operator.SchedulerSet, the smallest there is).
  *
  * usage: writes ADDRESS CONNECTIONS WINDOW SECONDS      so many at a time on each connection
  * One line of JSON: writes, failed, seconds, and how long they took (p50, p99, max; us).
@@ -133,7 +133,8 @@ main(int argc, char **argv)
         return 1;
     }
     qsort(times, done, sizeof(*times), by_value);
-    printf("{\"writes\": %llu, \"failed\": %llu, \"seconds\": %.3f, \"p50\": %u, \"p99\": %u, \"max\": %u}\n",
+    printf("{\"writes\": %llu, \"failed\": %llu, \"seconds\": %.3f, \"p50\": %u, \"p99\": %u, "
+           "\"max\": %u}\n",
            (unsigned long long)done, (unsigned long long)failed, (double)(end_ns - begin_ns) / 1e9,
            times[done / 2], times[done * 99 / 100], times[done - 1]);
     return 0;

@@ -40,12 +40,12 @@ const char *api_uuid_prefix(struct cmd *c, const char *id);
 
 enum api_found { API_ONE, API_NONE, API_MANY, API_FAILED };
 
-/* The job from an id or prefix: exact match wins, and the command goes on in its namespace. Says what is
- * wrong, unless API_ONE. */
+/* The job from an id or prefix: exact match wins, and the command goes on in its namespace. Says
+ * what is wrong, unless API_ONE. */
 enum api_found api_find_job(struct cmd *c, const char *prefix, struct job_list_stub **ret);
 /* The same among those that `filter` leaves; `kind` says which these are: "periodic ". */
-enum api_found api_find_job_of(struct cmd *c, const char *prefix, const char *filter, const char *kind,
-                               struct job_list_stub **ret);
+enum api_found api_find_job_of(struct cmd *c, const char *prefix, const char *filter,
+                               const char *kind, struct job_list_stub **ret);
 /* Full ids from a prefix, for `path` lists ("/v1/nodes"); says what is wrong unless API_ONE. On
  * API_MANY *ret_list holds all candidates (structs of type t whose field "ID" matches). */
 enum api_found api_find(struct cmd *c, const char *what, const char *path, const struct type *t,

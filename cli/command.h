@@ -80,8 +80,8 @@ bool cmd_parse(struct cmd *c, const struct opt *opts, const struct cmd_args *wan
 void cmd_client_defaults(struct cmd *c);
 /* Prints to c->err and returns 1. */
 int cmd_fail(struct cmd *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A line on c->out; cmd_put: a piece of one. Both, and what cmd_fail and cmd_warn print, tame what names
- * and messages of jobs and tasks would do to the terminal. */
+/* A line on c->out; cmd_put: a piece of one. Both, and what cmd_fail and cmd_warn print, tame what
+ * names and messages of jobs and tasks would do to the terminal. */
 void cmd_say(struct cmd *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void cmd_put(struct cmd *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void cmd_warn(struct cmd *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

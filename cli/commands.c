@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of commands, in the order help lists them. A name of several words makes the words before
- * the last one a parent.
+ * The table of commands, in the order help lists them. A name of several words makes the words
+ * before the last one a parent.
  */
 #include "cli/command.h"
 
@@ -149,7 +149,8 @@ const struct command commands[] = {
      cmd_migrate_check, NULL, false},
     /* node */
     {"node config", "[options] [<server>...]", "Show or set the servers that a client knows",
-     "With -servers: lists the servers that the addressed client talks to. With -update-servers: it "
+     "With -servers: lists the servers that the addressed client talks to. With -update-servers: "
+     "it "
      "talks to those that are given, until they tell it of others.",
      cmd_node_config, NULL, false},
     {"node drain", "[options] <node>", "Move all work off a node",
@@ -281,13 +282,14 @@ const struct command commands[] = {
      "by the one before until it is used.",
      cmd_keyring_install, NULL, false},
     {"operator gossip keyring list", "[options]", "List the keys of gossip",
-     "Lists the keys of gossip that servers have, the one in use among them.", cmd_keyring_list, NULL,
-     false},
+     "Lists the keys of gossip that servers have, the one in use among them.", cmd_keyring_list,
+     NULL, false},
     {"operator gossip keyring remove", "[options] <key>", "Take a key of gossip from all servers",
      "Removes a key that is not in use from all servers of all regions.", cmd_keyring_remove, NULL,
      false},
     {"operator gossip keyring use", "[options] <key>", "Encrypt gossip by another key",
-     "Has all servers of all regions encrypt by a key that is installed; nothing changes where one of "
+     "Has all servers of all regions encrypt by a key that is installed; nothing changes where one "
+     "of "
      "them has it not.",
      cmd_keyring_use, NULL, false},
     {"operator raft list-peers", "[options]", "Show the servers of the cluster",

@@ -369,7 +369,8 @@ deployments_watch(struct cmd *c, const char *id, int64_t wait_ns, bool verbose, 
         if (!d)
             return status;
         status = status ? status : d->status;
-        const struct deployment *next = str_eq(d->status, DEPLOYMENT_FAILED) ? rollback(&w, d) : NULL;
+        const struct deployment *next =
+            str_eq(d->status, DEPLOYMENT_FAILED) ? rollback(&w, d) : NULL;
         id = next ? next->id : NULL;
         if (next)
             cmd_say(c, "%s", "");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The escape character of a terminal session: at the beginning of a line it ends the session when a dot
- * follows, and stands for itself when it follows itself.
+ * The escape character of a terminal session: at the beginning of a line it ends the session when a
+ * dot follows, and stands for itself when it follows itself.
  */
 #ifndef PADDOCK_CLI_ESCAPE_H
 #define PADDOCK_CLI_ESCAPE_H

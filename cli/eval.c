@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * eval status, eval list, eval delete.
+ * eval status, eval list, eval delete, in this order. Each command stands behind its parts: those
+ * of status print what was placed and what was not, those of delete ask and send.
  */
 #include "api/terms.h"
 #include "cli/api.h"
@@ -245,8 +246,8 @@ delete_evals(struct cmd *c, const struct eval_delete_request *req)
 {
     struct err e = ERR_INIT;
     void *ret = NULL;
-    if (api_send(c, "DELETE", api_target(c, "/v1/evaluations", NULL), &type_eval_delete_request, req,
-                 &type_eval_delete_response, &ret, &e))
+    if (api_send(c, "DELETE", api_target(c, "/v1/evaluations", NULL), &type_eval_delete_request,
+                 req, &type_eval_delete_response, &ret, &e))
         return cmd_fail(c, "Error deleting evaluations: %s", e.text);
     const struct eval_delete_response *r = ret;
     if (!r || r->count == 0)
@@ -276,15 +277,16 @@ cmd_eval_delete(struct cmd *c)
 {
     bool yes = false;
     const char *filter = NULL;
-    const struct opt opts[] = {
-        {"filter", OPT_STRING, &filter, "<expression>", "Delete what matches, as eval list shows it."},
-        {"yes", OPT_BOOL, &yes, NULL, "With -filter: do not ask."},
-        {0}};
+    const struct opt opts[] = {{"filter", OPT_STRING, &filter, "<expression>",
+                                "Delete what matches, as eval list shows it."},
+                               {"yes", OPT_BOOL, &yes, NULL, "With -filter: do not ask."},
+                               {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = 1}, &rc))
         return rc;
     if (str_empty(filter) == (c->n_args == 0))
-        return cmd_fail(c, "Error validating command args and flags: evaluation ID or filter flag required");
+        return cmd_fail(
+            c, "Error validating command args and flags: evaluation ID or filter flag required");
     if (c->n_args > 0) {
         const char *id = find_eval(c, c->args[0]);
         return id ? delete_evals(c, &(struct eval_delete_request){.eval_ids = {&id, 1}}) : 1;
@@ -292,7 +294,8 @@ cmd_eval_delete(struct cmd *c)
     int64_t n = yes ? 0 : count_evals(c, filter);
     if (n < 0)
         return 1;
-    if (!yes && !cmd_confirm(c, mem_printf(c, "Are you sure you want to delete %lld evals?", (long long)n))) {
+    if (!yes && !cmd_confirm(c, mem_printf(c, "Are you sure you want to delete %lld evals?",
+                                           (long long)n))) {
         cmd_say(c, "Cancelling eval deletion");
         return 0;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fmt: files of jobs and configurations in their canonical layout. A file is written in place, so that it
- * keeps its owner and its links; its space is there before it is written.
+ * fmt: files of jobs and configurations in their canonical layout. A file is written in place, so
+ * that it keeps its owner and its links; its space is there before it is written.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -89,7 +89,8 @@ static void
 format_path(struct fmt *f, const char *path, bool named)
 {
     struct stat st;
-    auto_fd int fd = open(path, O_CLOEXEC | O_NONBLOCK | (f->write && !f->check ? O_RDWR : O_RDONLY));
+    auto_fd int fd =
+        open(path, O_CLOEXEC | O_NONBLOCK | (f->write && !f->check ? O_RDWR : O_RDONLY));
     if (fd < 0 && errno == EISDIR)
         fd = open(path, O_CLOEXEC | O_DIRECTORY | O_RDONLY);
     if (fd < 0 || fstat(fd, &st) != 0)
@@ -132,7 +133,8 @@ cmd_fmt(struct cmd *c)
     struct fmt f = {.c = c, .write = true, .list = true};
     const struct opt opts[] = {
         {"check", OPT_BOOL, &f.check, NULL, "Write nothing; exit code 1 when a file would be."},
-        {"list", OPT_BOOL, &f.list, NULL, "Name the files that were not in this layout (the default)."},
+        {"list", OPT_BOOL, &f.list, NULL,
+         "Name the files that were not in this layout (the default)."},
         {"recursive", OPT_BOOL, &f.recursive, NULL, "Go into directories of directories."},
         {"write", OPT_BOOL, &f.write, NULL,
          "Write the files (the default). With -list=false -write=false they are printed."},

@@ -87,7 +87,8 @@ walk_entry(struct walk *w, int dirfd, const char *rel, const struct dirent *d, i
     if (str_eq(d->d_name, ".") || str_eq(d->d_name, ".."))
         return 0;
     if (++w->seen > JOBFILE_GLOB_MAX)
-        return err_set(w->e, -ERR_LIMIT, "more than %d files below the directory", JOBFILE_GLOB_MAX);
+        return err_set(w->e, -ERR_LIMIT, "more than %d files below the directory",
+                       JOBFILE_GLOB_MAX);
     char *path = mem_printf(w->ctx, "%s%s%s", rel, *rel ? "/" : "", d->d_name);
     if (fstatat(dirfd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
@@ -149,8 +150,11 @@ read_text(struct cmd *c, const char *path, char **ret, size_t *ret_n)
         return 0;
     }
     if (strstr(path, "://") && access(path, F_OK) < 0) {
-        cmd_fail(c, "Error getting job struct: URLs are not supported: fetch \"%s\" first, or pipe it in "
-                    "and give \"-\"", path);
+        cmd_fail(
+            c,
+            "Error getting job struct: URLs are not supported: fetch \"%s\" first, or pipe it in "
+            "and give \"-\"",
+            path);
         return -1;
     }
     int rc = file_read(c, AT_FDCWD, path, JOBFILE_MAX, ret, ret_n);
@@ -175,7 +179,8 @@ env_vars(struct cmd *c, struct str_map *m)
 }
 
 static int
-load_var_files(struct cmd *c, const struct opt_list *paths, struct jobspec_input *in, struct buf *all)
+load_var_files(struct cmd *c, const struct opt_list *paths, struct jobspec_input *in,
+               struct buf *all)
 {
     struct jobspec_file *f = mem_array(c, struct jobspec_file, paths->n);
     for (size_t i = 0; i < paths->n; i++) {
@@ -230,8 +235,8 @@ parse_text(struct cmd *c, const struct jobfile_opts *o, struct jobspec_input *in
 }
 
 int
-jobfile_parse(struct cmd *c, const struct jobfile_opts *o, const char *path, const char *s, size_t n,
-              struct job **ret, struct hcl_diags *d)
+jobfile_parse(struct cmd *c, const struct jobfile_opts *o, const char *path, const char *s,
+              size_t n, struct job **ret, struct hcl_diags *d)
 {
     auto_buf struct buf vars = BUF_INIT(64 << 20);
     struct jobspec_input in = {.name = path, .s = s, .n = n};

@@ -35,10 +35,11 @@ struct jobfile {
 };
 
 /* 0, or -1 when the mistakes were printed. Also sets c->namespace and c->region from the job. */
-int jobfile_load(struct cmd *c, const struct jobfile_opts *o, const char *path, struct jobfile *ret);
+int jobfile_load(struct cmd *c, const struct jobfile_opts *o, const char *path,
+                 struct jobfile *ret);
 /* The HCL text of the file at `path`; what is wrong with it is in `d`. -1: a file of variables
  * cannot be read, which was said. */
-int jobfile_parse(struct cmd *c, const struct jobfile_opts *o, const char *path, const char *s, size_t n,
-                  struct job **ret, struct hcl_diags *d);
+int jobfile_parse(struct cmd *c, const struct jobfile_opts *o, const char *path, const char *s,
+                  size_t n, struct job **ret, struct hcl_diags *d);
 
 #endif

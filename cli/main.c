@@ -77,8 +77,8 @@ is_help(const char *s)
     return str_eq(s, "-h") || str_eq(s, "-help") || str_eq(s, "--help") || str_eq(s, "help");
 }
 
-/* Commands of Nomad that come in a later release or not at all: whoever types one has not mistyped. A
- * parent stands for all below it. */
+/* Commands of Nomad that come in a later release or not at all: whoever types one has not mistyped.
+ * A parent stands for all below it. */
 static bool
 of_nomad(const char *name)
 {

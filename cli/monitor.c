@@ -306,8 +306,8 @@ look_at(struct monitor *m, const struct alloc_list_stub *a, bool *begun)
     return told;
 }
 
-/* A look at what a finished evaluation has placed: RUN_LOOK_MS until it begins, then RUN_UP_MS. 2 when a
- * task of it has crashed by then, which is said. */
+/* A look at what a finished evaluation has placed: RUN_LOOK_MS until it begins, then RUN_UP_MS. 2
+ * when a task of it has crashed by then, which is said. */
 static int
 look(struct monitor *m, const char *eval_id)
 {

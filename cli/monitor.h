@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Watching an evaluation and its deployment until they end, as `job run` does; and telling why something was
- * not placed.
+ * Watching an evaluation and its deployment until they end, as `job run` does; and telling why
+ * something was not placed.
  */
 #ifndef PADDOCK_CLI_MONITOR_H
 #define PADDOCK_CLI_MONITOR_H
@@ -13,12 +13,12 @@ struct follow {
     bool detach, verbose;
 };
 #define VERBOSE_OPT(f) {"verbose", OPT_BOOL, &(f).verbose, NULL, "Show full ids."}
-#define FOLLOW_OPTS(f)                                                                                \
-    {"detach", OPT_BOOL, &(f).detach, NULL, "Return at once, with the id of the evaluation."},        \
+#define FOLLOW_OPTS(f)                                                                             \
+    {"detach", OPT_BOOL, &(f).detach, NULL, "Return at once, with the id of the evaluation."},     \
         VERBOSE_OPT(f)
 
-/* Exit code: 0 done, 1 an error, a failed evaluation or a deployment of it that does not succeed, 2 not
- * everything was placed. */
+/* Exit code: 0 done, 1 an error, a failed evaluation or a deployment of it that does not succeed, 2
+ * not everything was placed. */
 int monitor_eval(struct cmd *c, const char *eval_id, bool verbose);
 /* The same of a job that was submitted. Without a deployment, a look at what was placed: 2 when a
  * task of it has crashed by then, which is said. */

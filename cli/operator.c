@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * operator api, operator metrics, operator scheduler get-config and set-config, operator gossip keyring.
+ * operator api, operator metrics, operator scheduler get-config and set-config, operator gossip
+ * keyring.
  */
 #include <sys/stat.h>
 #include <unistd.h>
@@ -366,7 +367,8 @@ cmd_keyring_list(struct cmd *c)
     struct err e = ERR_INIT;
     void *ret = NULL;
     cmd_say(c, "Gathering installed encryption keys...");
-    if (api_get(c, api_target(c, "/v1/agent/keyring/list", NULL), &type_keyring_response, &ret, NULL, &e))
+    if (api_get(c, api_target(c, "/v1/agent/keyring/list", NULL), &type_keyring_response, &ret,
+                NULL, &e))
         return cmd_fail(c, "error: %s", e.text);
     const struct keyring_response *r = ret;
     cmd_say(c, "Key");

@@ -135,7 +135,8 @@ cmd_server_members(struct cmd *c)
     struct leaders lead = {0};
     ask_leaders(c, r, &lead);
     for (size_t i = 0; i < r->members.n && (out.json || out.tmpl != NULL); i++)
-        str_map_set(c, &r->members.v[i]->tags, "Leader", fmt_bool(leads(c, r->members.v[i], &lead)));
+        str_map_set(c, &r->members.v[i]->tags, "Leader",
+                    fmt_bool(leads(c, r->members.v[i], &lead)));
     if (output_list(c, &out, &type_agent_member, &r->members, &rc))
         return rc;
     print_members(c, r, &lead, verbose || detailed);
@@ -211,8 +212,8 @@ cmd_server_join(struct cmd *c)
     if (!str_empty(r->error))
         return cmd_fail(c, "Error joining: failed joining: %s", r->error);
     if (!str_empty(r->warning))
-        cmd_fail(c, "Joined %lld servers successfully but got warning: %s", (long long)r->num_joined,
-                 r->warning);
+        cmd_fail(c, "Joined %lld servers successfully but got warning: %s",
+                 (long long)r->num_joined, r->warning);
     else
         cmd_say(c, "Joined %lld servers successfully", (long long)r->num_joined);
     return 0;
@@ -283,8 +284,8 @@ cmd_operator_raft_transfer(struct cmd *c)
     if (peer == NULL)
         return rc;
     struct err e = ERR_INIT;
-    if (api_send(c, "PUT", api_target(c, "/v1/operator/raft/transfer-leadership", what, peer, NULL), NULL,
-                 NULL, NULL, NULL, &e))
+    if (api_send(c, "PUT", api_target(c, "/v1/operator/raft/transfer-leadership", what, peer, NULL),
+                 NULL, NULL, NULL, NULL, &e))
         return cmd_fail(c, "Error transferring leadership to peer: %s", e.text);
     cmd_say(c, "Transferred leadership to peer with %s \"%s\"", what, peer);
     return 0;

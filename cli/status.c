@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * status and ui: whatever the id belongs to. An exact job id wins, then the kind of object that alone
- * has something with this prefix.
+ * status and ui: whatever the id belongs to. An exact job id wins, then the kind of object that
+ * alone has something with this prefix.
  */
 #include <string.h>
 
@@ -90,7 +90,10 @@ find(struct cmd *c, struct kind *kinds, size_t n_kinds, const char *id)
 
 #define JOBS {"jobs", "/v1/jobs", &type_job_list_stub, cmd_job_status, "jobs", 0, NULL}
 #define ALLOCS                                                                                     \
-    {"allocations", "/v1/allocations", &type_alloc_list_stub, cmd_alloc_status, "allocations", 0, NULL}
+    {                                                                                              \
+        "allocations", "/v1/allocations", &type_alloc_list_stub, cmd_alloc_status, "allocations",  \
+            0, NULL                                                                                \
+    }
 #define NODES {"nodes", "/v1/nodes", &type_node_list_stub, cmd_node_status, "clients", 0, NULL}
 #define EVALS {"evaluations", "/v1/evaluations", &type_evaluation, cmd_eval_status, NULL, 0, NULL}
 
@@ -131,7 +134,8 @@ cmd_ui(struct cmd *c)
 {
     bool show_url = false;
     const struct opt opts[] = {
-        {"show-url", OPT_BOOL, &show_url, NULL, "Print the address; nothing else is done yet."}, {0}};
+        {"show-url", OPT_BOOL, &show_url, NULL, "Print the address; nothing else is done yet."},
+        {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = 1}, &rc))
         return rc;
@@ -143,7 +147,8 @@ cmd_ui(struct cmd *c)
     if (c->n_args > 0 && !k)
         return 1;
     if (k && k->n > 1 && !str_eq(k->id, c->args[0]))
-        return cmd_fail(c, "Multiple matches found for id \"%s\": %zu %s", c->args[0], k->n, k->name);
+        return cmd_fail(c, "Multiple matches found for id \"%s\": %zu %s", c->args[0], k->n,
+                        k->name);
     auto_buf struct buf b = BUF_INIT(HTTP_BODY_MAX);
     char mark = '?';
     buf_puts(&b, c->address);

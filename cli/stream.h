@@ -33,8 +33,8 @@ int stream_bad_status(struct cmd *c, const char *what, const struct http_resp *r
 
 /* Where the last `lines` lines of p begin; false: there are fewer. */
 bool tail_start(const uint8_t *p, size_t n, int64_t lines, size_t *ret);
-/* Reads ever larger windows of the end, until the last `lines` lines begin in the second half of a window
- * (the rest is for bytes that are written meanwhile), or a window is the whole file.
+/* Reads ever larger windows of the end, until the last `lines` lines begin in the second half of a
+ * window (the rest is for bytes that are written meanwhile), or a window is the whole file.
  * `target(arg, window)` names the end of so many bytes. Fills s->kept, s->whole and *ret_window;
  * the exit code. With `may_miss` a 404 is an empty end. */
 struct tail {

@@ -221,7 +221,8 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
     c->streams = streams_new(&c->allocs);
     c->execs = execs_new(&c->allocs);
     if (local_open(loop, g->cfg.state_dir, (size_t)CLIENT_STATE_GIB << 30, &g->local, e) < 0 ||
-        local_node_ids(g->local, g->node_id, g->secret, e) < 0 || local_run(g->local, &g->report, e) < 0 ||
+        local_node_ids(g->local, g->node_id, g->secret, e) < 0 ||
+        local_run(g->local, &g->report, e) < 0 ||
         !(c->reg.meta = c->meta = meta_new(g, on_node_changed, c, e))) {
         local_close(g->local);
         talloc_free(c);

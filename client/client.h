@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The client role of an agent: registers the node, keeps it alive with heartbeats, runs the
- * allocations that the servers assign to it, and answers questions about their files, logs and use of
- * resources. It reaches servers only through a struct rpc_client and starts processes only through a
- * struct warden_client.
+ * allocations that the servers assign to it, and answers questions about their files, logs and use
+ * of resources. It reaches servers only through a struct rpc_client and starts processes only
+ * through a struct warden_client.
  *
  * Thread: everything here is called on the loop's thread, and every callback comes on it, exactly
- * once and never from inside the call that asked for it. Strings and objects handed to a callback are
- * valid during the call only. All sizes in bytes, all times in nanoseconds.
+ * once and never from inside the call that asked for it. Strings and objects handed to a callback
+ * are valid during the call only. All sizes in bytes, all times in nanoseconds.
  *
  * Survives: `kill -9` at any instant. What is to be done is written to the local state before it is
  * done, launches are idempotent by allocation and task, and running tasks are adopted at start.
@@ -40,8 +40,8 @@ struct client *client_new(struct loop *loop, const struct client_config *cfg,
 /* Restores allocations, adopts living tasks, registers. Returns at once; trouble with servers is
  * retried for ever and logged. */
 int client_start(struct client *c, struct err *e);
-/* Stops talking to servers; tasks keep running unless cfg.stop_tasks. `done` comes when nothing of the
- * client is left on the loop; then client_free. */
+/* Stops talking to servers; tasks keep running unless cfg.stop_tasks. `done` comes when nothing of
+ * the client is left on the loop; then client_free. */
 void client_stop(struct client *c, void (*done)(void *arg), void *arg);
 void client_free(struct client *c);
 /* The warden has another policy: what the node says of drivers and isolation follows it. */
@@ -72,8 +72,8 @@ struct client_info {
 };
 void client_info(const struct client *c, struct client_info *ret);
 
-/* The servers to ask, "ip:port" each, until the servers tell others. -ERR_INVALID: one is no address;
- * nothing changed. */
+/* The servers to ask, "ip:port" each, until the servers tell others. -ERR_INVALID: one is no
+ * address; nothing changed. */
 int client_set_servers(struct client *c, const struct str_list *servers, struct err *e);
 
 /* --- dynamic metadata --- */
@@ -90,8 +90,8 @@ bool client_has_task(const struct client *c, const char *alloc_id, const char *t
 void client_alloc_restart(struct client *c, const char *alloc_id, const char *task, bool all_tasks,
                           client_done *done, void *arg);
 /* `signal`: "SIGUSR1", "USR1" (any case) or a number. `task` NULL or "": all running tasks. */
-void client_alloc_signal(struct client *c, const char *alloc_id, const char *task, const char *signal,
-                         client_done *done, void *arg);
+void client_alloc_signal(struct client *c, const char *alloc_id, const char *task,
+                         const char *signal, client_done *done, void *arg);
 /* Stops the processes of a task where they are, or lets them go on. As client_alloc_signal(). */
 void client_alloc_pause(struct client *c, const char *alloc_id, const char *task, bool on,
                         client_done *done, void *arg);

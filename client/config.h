@@ -44,8 +44,9 @@ struct client_config {
     bool dev;                        /* loopback fingerprint */
     bool stop_tasks; /* client_stop ends all tasks and removes their directories (-dev) */
     bool default_ineligible;
-    /* The servers that there are, "ip:port" each, as the last time (in client_new) or by now: 1: they are
-     * new, 0: they were known, < 0: one is no address. NULL: nobody connects to them, none are kept. */
+    /* The servers that there are, "ip:port" each, as the last time (in client_new) or by now: 1:
+     * they are new, 0: they were known, < 0: one is no address. NULL: nobody connects to them, none
+     * are kept. */
     int (*servers)(void *arg, const struct str_list *l, struct err *e);
     void (*leave)(void *arg); /* the server that is asked has no leader: another one; or NULL */
     void *servers_arg; /* of both */

@@ -3,7 +3,8 @@
  * What the modules of the client stand on. Everything lives on the loop's thread.
  *
  *   struct hold         counts what is under way for an object; a hold above counts it as well
- *   struct ground       of the client: handles that stay as client_new made them, how far it goes down
+ *   struct ground       of the client: handles that stay as client_new made them, how far it goes
+ *                       down
  *   struct alloc_core   of an allocation: what its tasks and hooks see of it
  *
  * Whoever starts something asynchronous takes the hold of what it needs, and releases it in the
@@ -48,10 +49,11 @@ struct ground { /* a talloc context */
     char node_id[UUID_TEXT];
     char secret[UUID_TEXT];
     struct node *node; /* as it was last registered: a talloc context of node/node.c */
-    /* of node/engines.h, by driver, that of tests behind them; NULL: the engine is off, or has not said
-     * anything yet */
+    /* of node/engines.h, by driver, that of tests behind them; NULL: the engine is off, or has not
+     * said anything yet */
     struct hand_info *engine[DRIVERS_N + 1];
-    /* clock_boot_ns() when that was sent which a server answered last, in this boot; 0: not known */
+    /* clock_boot_ns() when that was sent which a server answered last, in this boot; 0: not known
+     */
     int64_t heard_ns;
     uint64_t report;     /* number of the last one sent; greater than those of earlier runs */
     uint64_t node_index; /* the node's ModifyIndex, as the servers said last */

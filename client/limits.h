@@ -13,7 +13,7 @@ enum {
     CLIENT_STREAM_OUT_MAX = 256 << 10, /* bytes kept of a stream whose reader is slow */
     LOG_INDEX_FILES_MAX = 4096,        /* rotated files of one log that are looked at */
     FS_PATH_MAX = 4096,                /* bytes of a path */
-    FS_FILES_MAX = 16384,            /* entries of a directory that is listed */
+    FS_FILES_MAX = 16384,              /* entries of a directory that is listed */
 
     /* --- client: commands in tasks --- */
     CLIENT_EXECS_MAX = 64,             /* commands that run in tasks at the same time */
@@ -31,14 +31,14 @@ enum {
     CLIENT_UPDATE_MAX = 256,   /* allocations in one report to the servers */
     CLIENT_FETCH_MAX = 1024,   /* allocations asked of the servers at once */
     CLIENT_KNOWN_MAX = 64,     /* jobs named to them as known */
-    RESOLV_MAX = 64 << 10,     /* bytes of the host's resolv.conf; of a larger one nothing is taken */
-    STATS_PIDS_MAX = 256,      /* processes that the statistics of a task name */
-    CLIENT_META_MAX = 256,     /* keys of dynamic metadata of the node */
+    RESOLV_MAX = 64 << 10, /* bytes of the host's resolv.conf; of a larger one nothing is taken */
+    STATS_PIDS_MAX = 256,  /* processes that the statistics of a task name */
+    CLIENT_META_MAX = 256, /* keys of dynamic metadata of the node */
     CLIENT_META_KEY_MAX = 128,           /* bytes of a key of it */
     CLIENT_META_VALUE_MAX = 4096,        /* bytes of a value */
     CLIENT_META_BYTES_MAX = 256 << 10,   /* bytes of all of it */
     CLIENT_SERVERS_BYTES_MAX = 16 << 10, /* bytes of the file of servers that are known */
-    STATS_CPUS_MAX = 4096,     /* processors of the host statistics */
+    STATS_CPUS_MAX = 4096,               /* processors of the host statistics */
 };
 
 #endif

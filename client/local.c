@@ -86,8 +86,10 @@ local_open(struct loop *loop, const char *dir, size_t map_bytes, struct local **
     if (r == 0)
         r = table_open(s->env, "task", &s->tasks, e);
     if (r == -ERR_CORRUPT)
-        err_prefix(e, "the client's local state is damaged; remove \"%s\" and what this node runs is "
-                      "forgotten and started anew", path);
+        err_prefix(e,
+                   "the client's local state is damaged; remove \"%s\" and what this node runs is "
+                   "forgotten and started anew",
+                   path);
     if (r < 0) {
         table_env_close(s->env);
         talloc_free(s);
@@ -145,8 +147,8 @@ id_file(struct local *s, const char *name, char out[UUID_TEXT], struct err *e)
         return 0;
     }
     if (r != -ENOENT)
-        return err_errno(e, r == -ERR_LIMIT ? EFBIG : -r, "read \"%s\" in the client's state directory",
-                         name);
+        return err_errno(e, r == -ERR_LIMIT ? EFBIG : -r,
+                         "read \"%s\" in the client's state directory", name);
     uuid_make(out);
     r = file_write_atomic(s->dirfd, name, out, strlen(out), 0600);
     return r < 0 ? err_errno(e, -r, "write \"%s\" in the client's state directory", name) : 0;
@@ -172,11 +174,11 @@ local_run(struct local *s, uint64_t *ret, struct err *e)
     int r = file_read(tmp, s->dirfd, name, 256, &text, &n);
 
     if (r < 0 && r != -ENOENT)
-        return err_errno(e, r == -ERR_LIMIT ? EFBIG : -r, "read \"%s\" in the client's state directory",
-                         name);
+        return err_errno(e, r == -ERR_LIMIT ? EFBIG : -r,
+                         "read \"%s\" in the client's state directory", name);
     if (r == 0 && (num_parse_u64(text, &last) < 0 || last >= UINT32_MAX))
-        return err_set(e, -ERR_CORRUPT, "\"%s\" in the client's state directory is no number: remove it",
-                       name);
+        return err_set(e, -ERR_CORRUPT,
+                       "\"%s\" in the client's state directory is no number: remove it", name);
     run = run > last ? run : last + 1;
     text = mem_printf(tmp, "%llu", (unsigned long long)run);
     r = file_write_atomic(s->dirfd, name, text, strlen(text), 0600);
@@ -382,8 +384,8 @@ commit_ops(struct local *s, const struct op *ops, size_t n)
     return code;
 }
 
-/* The map is full: what is removed makes room for the others, in later transactions. Of rows that differ
- * the order does not matter, and nobody was told yet that they are durable. */
+/* The map is full: what is removed makes room for the others, in later transactions. Of rows that
+ * differ the order does not matter, and nobody was told yet that they are durable. */
 static int
 commit_full(struct local *s, struct batch *b)
 {
@@ -433,8 +435,8 @@ on_retry(void *arg)
     commit_next(s);
 }
 
-/* What could not be written comes before what was queued meanwhile; of each row only the last word, so
- * that a disk that stays full costs no more memory than there are rows. */
+/* What could not be written comes before what was queued meanwhile; of each row only the last word,
+ * so that a disk that stays full costs no more memory than there are rows. */
 static void
 carry_over(struct local *s, struct batch *failed)
 {
@@ -458,8 +460,8 @@ static void
 commit_failed(struct local *s, struct batch *b)
 {
     if (!errno_is_shortage(-b->code) && b->code != -ERR_LIMIT) {
-        log_error("client", "the disk failed under the local state: leaving", "dir", s->dir, "error",
-                  err_name(b->code), NULL);
+        log_error("client", "the disk failed under the local state: leaving", "dir", s->dir,
+                  "error", err_name(b->code), NULL);
         log_fatal_exit();
     }
     if (!s->full)

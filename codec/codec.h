@@ -12,8 +12,9 @@
  *   list  struct { E *v; size_t n; }               v == NULL is null, n == 0 with v != NULL is []
  *   map   struct { struct { const char *k; E v; } *v; size_t n; }   sorted by k (strcmp), unique
  *
- * where E is the C type of the element; a struct element is always a pointer. String NULL is "absent"
- * and prints as "" in JSON. A decoder leaves no NULL string and no NULL struct inside a list or map.
+ * where E is the C type of the element; a struct element is always a pointer. String NULL is
+ * "absent" and prints as "" in JSON. A decoder leaves no NULL string and no NULL struct inside a
+ * list or map.
  *
  * Ownership: everything a decoder or codec_clone makes is owned, flat, by the returned object; its
  * strings share blocks and are no talloc chunks of their own. So free or steal the returned object
@@ -119,8 +120,8 @@ void *type_new(const void *ctx, const struct type *t);
 void *type_member(const struct type *t, const void *obj, const char *wire);
 
 /* --- JSON --- */
-/* RFC 8259, exact int64; durations as integer ns, or as Go text when reading; times as RFC 3339; bytes as
- * base64. Errors name the path ("Job.TaskGroups[0].Count"), line and column. */
+/* RFC 8259, exact int64; durations as integer ns, or as Go text when reading; times as RFC 3339;
+ * bytes as base64. Errors name the path ("Job.TaskGroups[0].Count"), line and column. */
 int json_decode(const void *ctx, const struct type *t, const char *s, size_t n, unsigned flags,
                 struct budget *b, void **ret, struct err *e);
 /* A JSON list of objects (null: none). Any list of structs can be cast to and from it; ret->v, a
@@ -134,28 +135,29 @@ void json_encode_list(struct buf *out, const struct type *t, const void *const *
                       unsigned flags);
 /* An element of such a list, with a comma before it, also before the first. */
 void json_encode_row(struct buf *out, const struct type *t, const void *obj, unsigned flags);
-int json_decode_value(const void *ctx, const char *s, size_t n, struct budget *b, struct value **ret,
-                      struct err *e);
+int json_decode_value(const void *ctx, const char *s, size_t n, struct budget *b,
+                      struct value **ret, struct err *e);
 void json_encode_value(struct buf *out, const struct value *v, unsigned flags);
 void json_put_string(struct buf *out, const char *s, size_t n); /* quoted and escaped */
 
 /* --- msgpack --- */
-/* Objects are maps from field id to value; zero, NULL and unset fields are left out; unknown ids are skipped
- * (forward compatibility). */
+/* Objects are maps from field id to value; zero, NULL and unset fields are left out; unknown ids
+ * are skipped (forward compatibility). */
 int mp_decode(const void *ctx, const struct type *t, const void *p, size_t n, struct budget *b,
               void **ret, struct err *e);
-/* The same, but an unknown id of the outermost object is -ERR_UNSUPPORTED, named: it says more than we
- * can do; and a union with none or several of its objects is -ERR_INVALID. */
+/* The same, but an unknown id of the outermost object is -ERR_UNSUPPORTED, named: it says more than
+ * we can do; and a union with none or several of its objects is -ERR_INVALID. */
 int mp_decode_strict(const void *ctx, const struct type *t, const void *p, size_t n,
                      struct budget *b, void **ret, struct err *e);
-/* What mp_decode() would refuse (over a limit of the schema or of the codec) is not written: the buffer's
- * error is -ERR_INVALID. codec_check() has the words for what the schema limits. */
+/* What mp_decode() would refuse (over a limit of the schema or of the codec) is not written: the
+ * buffer's error is -ERR_INVALID. codec_check() has the words for what the schema limits. */
 void mp_encode(struct buf *out, const struct type *t, const void *obj);
 
 /* --- generic operations --- */
 void *codec_clone(const void *ctx, const struct type *t, const void *obj); /* deep; NULL -> NULL */
-/* Deep equality. `ignore`: fields with any of these flags do not count. NULL and "" are equal, and so
- * are null and empty lists and maps; an absent struct or optional scalar differs from a zero one. */
+/* Deep equality. `ignore`: fields with any of these flags do not count. NULL and "" are equal, and
+ * so are null and empty lists and maps; an absent struct or optional scalar differs from a zero
+ * one. */
 bool codec_equal(const struct type *t, const void *a, const void *b, unsigned ignore);
 /* True when every difference between a and b lies in fields (at any depth) flagged F_INPLACE (or
  * F_SERVER). */
@@ -165,32 +167,37 @@ uint64_t codec_hash(const struct type *t, const void *obj, unsigned ignore); /* 
 void codec_defaults(const void *ctx, const struct type *t, void *obj);
 /* String and element limits of the schema. */
 int codec_check(const struct type *t, const void *obj, struct err *e);
-/* F_LATER fields that are not at their default: -ERR_UNSUPPORTED naming all of them in one line by HCL path
+/* F_LATER fields that are not at their default: -ERR_UNSUPPORTED naming all of them in one line by
+ * HCL path
  * ("group \"web\": service; group \"web\": task \"x\": template, artifact: ..."). */
 int codec_check_later(const struct type *t, const void *obj, struct err *e);
 /* The same as a list, however long: a line per path. */
 void codec_list_later(const void *ctx, const struct type *t, const void *obj, struct str_list *ret);
 /* The id of the one object that is set in a union; 0: none is, or several. */
 unsigned codec_member(const struct type *t, const void *obj);
-/* What of `src` goes to `dst`: fields of the same name and kind, the value of an optional scalar, and for
- * a bool whether the struct of that name is there. Made once for many objects. */
+/* What of `src` goes to `dst`: fields of the same name and kind, the value of an optional scalar,
+ * and for a bool whether the struct of that name is there. Made once for many objects. */
 struct projection;
-const struct projection *projection_new(const void *ctx, const struct type *dst, const struct type *src);
+const struct projection *projection_new(const void *ctx, const struct type *dst,
+                                        const struct type *src);
 /* A new object of `dst`, owned by ctx. It shares what `src` refers to and must not outlive it. */
 void *codec_project(const void *ctx, const struct projection *p, const void *src);
-/* A projection as JSON without decoding what it is made of. Made once for many objects: of an encoded
- * `src` only the members that `needs` names (separated by spaces) are decoded; of `dst` those that `makes`
- * names are taken from a struct, and the others are written from the bytes. It belongs to one thread. */
+/* A projection as JSON without decoding what it is made of. Made once for many objects: of an
+ * encoded `src` only the members that `needs` names (separated by spaces) are decoded; of `dst`
+ * those that `makes` names are taken from a struct, and the others are written from the bytes. It
+ * belongs to one thread. */
 struct lean;
 struct lean *lean_new(const void *ctx, const struct type *dst, const struct type *src,
                       const char *needs, const char *makes);
-/* A new object of `src`, owned by ctx, with the members that are needed. The bytes must stay until it is
- * written. */
-int lean_open(const void *ctx, struct lean *l, const void *p, size_t n, struct budget *b, void **ret,
-              struct err *e);
-/* Of a map of strings in the opened object that was not decoded; NULL: it is not there. Owned by ctx. */
+/* A new object of `src`, owned by ctx, with the members that are needed. The bytes must stay until
+ * it is written. */
+int lean_open(const void *ctx, struct lean *l, const void *p, size_t n, struct budget *b,
+              void **ret, struct err *e);
+/* Of a map of strings in the opened object that was not decoded; NULL: it is not there. Owned by
+ * ctx. */
 const char *lean_text(const void *ctx, const struct lean *l, const char *wire, const char *key);
-/* As json_encode and json_encode_row, of an object of `dst`, of which the members that are made count. */
+/* As json_encode and json_encode_row, of an object of `dst`, of which the members that are made
+ * count. */
 void lean_write(struct buf *out, const struct lean *l, const void *obj, unsigned flags);
 void lean_write_row(struct buf *out, const struct lean *l, const void *obj, unsigned flags);
 /* True for zero, NULL, "", null, empty list or map, unset. */

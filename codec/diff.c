@@ -189,7 +189,8 @@ map_value(const struct field *f, const struct any_list *m, const char *key)
 }
 
 static void
-diff_map(struct differ *d, const struct field *f, const struct any_list *a, const struct any_list *b)
+diff_map(struct differ *d, const struct field *f, const struct any_list *a,
+         const struct any_list *b)
 {
     void *tmp = talloc_new(d->out);
     for (int side = 0; side < 2; side++) {

@@ -37,7 +37,8 @@ struct diff_rules {
     bool contextual; /* unchanged fields of changed objects too */
     /* True: leave this field of this type out. May be NULL. */
     bool (*skip)(const struct type *t, const struct field *f);
-    /* Name of the object made of a field's element ("Constraint" of Constraints); NULL: wire name. */
+    /* Name of the object made of a field's element ("Constraint" of Constraints); NULL: wire name.
+     */
     const char *(*name)(const struct type *t, const struct field *f);
 };
 

@@ -117,8 +117,8 @@ field_empty(const struct field *f, const void *p)
 }
 
 /* --- allocation of one object tree --- */
-/* Structs, arrays and containers of values are talloc chunks owned directly by the root, strings and scalar
- * values lie in blocks owned by the root. */
+/* Structs, arrays and containers of values are talloc chunks owned directly by the root, strings
+ * and scalar values lie in blocks owned by the root. */
 struct arena {
     const void *root;
     char *p;

@@ -54,7 +54,8 @@ read_int(struct json_reader *r, int64_t *p, const char *what)
         return 0;
     }
     if (n.big || n.mag > (uint64_t)INT64_MAX + (n.neg ? 1 : 0))
-        return json_fail(r, n.s, "number %.*s does not fit 64 bits", (int)(n.n < 40 ? n.n : 40), n.s);
+        return json_fail(r, n.s, "number %.*s does not fit 64 bits", (int)(n.n < 40 ? n.n : 40),
+                         n.s);
     *p = n.neg ? (int64_t)(~n.mag + 1) : (int64_t)n.mag;
     return 0;
 }
@@ -71,7 +72,8 @@ read_uint(struct json_reader *r, uint64_t *p)
     if (!n.integral)
         return json_fail(r, n.s, "expected an integer, found a fraction");
     if (n.big)
-        return json_fail(r, n.s, "number %.*s does not fit 64 bits", (int)(n.n < 40 ? n.n : 40), n.s);
+        return json_fail(r, n.s, "number %.*s does not fit 64 bits", (int)(n.n < 40 ? n.n : 40),
+                         n.s);
     *p = n.mag;
     return 0;
 }

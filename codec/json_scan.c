@@ -43,10 +43,11 @@ int
 json_no_memory(struct json_reader *r)
 {
     char text[200];
-    snprintf(text, sizeof(text),
-             "the document needs more memory than one may take: %zu KiB for %zu bytes; it has too many "
-             "small objects",
-             r->d.a.allowed >> 10, (size_t)(r->end - r->s));
+    snprintf(
+        text, sizeof(text),
+        "the document needs more memory than one may take: %zu KiB for %zu bytes; it has too many "
+        "small objects",
+        r->d.a.allowed >> 10, (size_t)(r->end - r->s));
     return fail_at(r, -ERR_LIMIT, r->p, text);
 }
 

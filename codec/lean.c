@@ -101,7 +101,8 @@ int
 lean_open(const void *ctx, struct lean *l, const void *p, size_t n, struct budget *b, void **ret,
           struct err *e)
 {
-    struct reader r = {.d = {.type = l->src, .e = e, .a = {.budget = b, .allowed = b->left}}, .s = p, .p = p};
+    struct reader r = {
+        .d = {.type = l->src, .e = e, .a = {.budget = b, .allowed = b->left}}, .s = p, .p = p};
 
     l->start = p;
     r.end = l->end = l->start + n;

@@ -39,7 +39,8 @@ no_memory(struct reader *r)
 {
     char text[200];
     snprintf(text, sizeof(text),
-             "the message needs more memory than one may take: %zu KiB for %zu bytes; it has too many small "
+             "the message needs more memory than one may take: %zu KiB for %zu bytes; it has too "
+             "many small "
              "objects",
              r->d.a.allowed >> 10, (size_t)(r->end - r->s));
     return fail_with(r, -ERR_LIMIT, r->p, text);
@@ -443,7 +444,8 @@ unknown_id(struct reader *r, const uint8_t *at)
     int rc = mp_next(r, &key);
     if (rc)
         return rc;
-    snprintf(text, sizeof(text), "field %llu is not known to this release", (unsigned long long)key.u);
+    snprintf(text, sizeof(text), "field %llu is not known to this release",
+             (unsigned long long)key.u);
     return fail_with(r, -ERR_UNSUPPORTED, at, text);
 }
 
@@ -563,8 +565,9 @@ static int
 read_value(struct reader *r, const struct token *tok, struct value **ret)
 {
     static const enum value_kind kinds[] = {
-        [K_NIL] = VALUE_NULL,  [K_BOOL] = VALUE_BOOL,   [K_INT] = VALUE_INT,  [K_UINT] = VALUE_INT,
-        [K_FLOAT] = VALUE_FLOAT, [K_STR] = VALUE_STRING, [K_ARRAY] = VALUE_LIST, [K_MAP] = VALUE_MAP};
+        [K_NIL] = VALUE_NULL,   [K_BOOL] = VALUE_BOOL,   [K_INT] = VALUE_INT,
+        [K_UINT] = VALUE_INT,   [K_FLOAT] = VALUE_FLOAT, [K_STR] = VALUE_STRING,
+        [K_ARRAY] = VALUE_LIST, [K_MAP] = VALUE_MAP};
     if (tok->kind == K_BIN || tok->kind == K_EXT)
         return mp_expected(r, tok, "a value");
     struct value *v = arena_value(&r->d.a, kinds[tok->kind]);

@@ -2,8 +2,8 @@
  *
  * The msgpack writer: an object is a map from field id to value, fields in schema order, smallest
  * integer forms, empty fields left out. The bytes of equal objects are equal (hashing relies on it
- * in canonical mode). What the reader would refuse (over a limit of the schema or of the codec, a zero
- * byte in a string) is not written, but in canonical mode, whose bytes nobody reads.
+ * in canonical mode). What the reader would refuse (over a limit of the schema or of the codec, a
+ * zero byte in a string) is not written, but in canonical mode, whose bytes nobody reads.
  */
 #include "codec/intern.h"
 #include "codec/out.h"

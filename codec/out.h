@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A cursor over a struct buf for the writers: one bounds check per item instead of one call per byte.
- * Between out_begin and out_end nobody else touches the buffer.
+ * A cursor over a struct buf for the writers: one bounds check per item instead of one call per
+ * byte. Between out_begin and out_end nobody else touches the buffer.
  */
 #ifndef PADDOCK_CODEC_OUT_H
 #define PADDOCK_CODEC_OUT_H

@@ -81,7 +81,8 @@ value_list_add(struct value *list, struct value *child)
     ASSERT(list->kind == VALUE_LIST);
     size_t n = list->list.n;
     if ((n & (n - 1)) == 0)
-        list->list.v = mem_realloc(list, list->list.v, sizeof(struct value *), n ? n * 2 : 1, "list");
+        list->list.v =
+            mem_realloc(list, list->list.v, sizeof(struct value *), n ? n * 2 : 1, "list");
     list->list.v[n] = child;
     list->list.n++;
 }

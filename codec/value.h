@@ -11,7 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum value_kind { VALUE_NULL, VALUE_BOOL, VALUE_INT, VALUE_FLOAT, VALUE_STRING, VALUE_LIST, VALUE_MAP };
+enum value_kind {
+    VALUE_NULL,
+    VALUE_BOOL,
+    VALUE_INT,
+    VALUE_FLOAT,
+    VALUE_STRING,
+    VALUE_LIST,
+    VALUE_MAP
+};
 
 struct value;
 
@@ -60,7 +68,8 @@ struct value *value_clone(const void *ctx, const struct value *v);
 bool value_equal(const struct value *a, const struct value *b);
 /* -1, 0, 1: a total order for sorting and diffs. */
 int value_compare(const struct value *a, const struct value *b);
-const char *value_kind_name(enum value_kind k); /* "string", "number", "bool", "list", "map", "null" */
+const char *
+value_kind_name(enum value_kind k); /* "string", "number", "bool", "list", "map", "null" */
 
 /* Pointers to the pairs in key order; the caller frees the array. */
 const struct value_pair **value_map_sorted(const struct value *map);

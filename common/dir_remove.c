@@ -2,9 +2,9 @@
  *
  * dir_remove(): removing a directory whose content somebody hostile made.
  *
- * Directories are walked with a fixed stack of REMOVE_LEVELS open ones. Deeper directories are first
- * moved up to the top directory and met again there, so depth costs neither stack nor fds, and the
- * next walk can take up all that a killed walk leaves.
+ * Directories are walked with a fixed stack of REMOVE_LEVELS open ones. Deeper directories are
+ * first moved up to the top directory and met again there, so depth costs neither stack nor fds,
+ * and the next walk can take up all that a killed walk leaves.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
  * operator needs words, the last parameter is a `struct err *e` owned by the caller: fixed size, no
  * allocation, set once where the failure is seen and prefixed on the way up.
  *
- * Text: lower case, no final dot, names quoted; says the attempt and its object, the cause of the failure,
- * and the cure.
+ * Text: lower case, no final dot, names quoted; says the attempt and its object, the cause of the
+ * failure, and the cure.
  */
 #ifndef PADDOCK_COMMON_ERR_H
 #define PADDOCK_COMMON_ERR_H
@@ -52,7 +52,8 @@ struct err {
  * wins: a later err_set on a set error is ignored, so cleanup cannot hide the cause. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* As err_set with code -errnum, and ": <strerror>" appended. `errnum` is positive. */
-int err_errno(struct err *e, int errnum, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int err_errno(struct err *e, int errnum, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* "<prefix>: <text>"; returns e->code. Truncates at the end, never the prefix. */
 int err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void err_clear(struct err *e);

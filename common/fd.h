@@ -24,8 +24,8 @@ void fd_cleanup(int *fd);
 /* Closes if >= 0 and sets to -1; keeps errno. */
 void fd_close(int *fd);
 
-/* The kernel gives the lowest free number, so a new fd among the last `kept` below the limit of open files
- * (fewer where the limit is below 256) says that nearly all are taken. */
+/* The kernel gives the lowest free number, so a new fd among the last `kept` below the limit of
+ * open files (fewer where the limit is below 256) says that nearly all are taken. */
 bool fd_near_limit(int fd, unsigned kept);
 /* Until `n` bytes or end of file; returns what was read. */
 ssize_t fd_read_full(int fd, void *p, size_t n);
@@ -34,12 +34,14 @@ int fd_pwrite_full(int fd, const void *p, size_t n, off_t at);
 
 /* The whole file, at most `max` bytes (-ERR_LIMIT beyond), NUL-terminated, owned by ctx. Works on
  * /proc and /sys files, whose size says nothing. `ret_len` may be NULL. */
-int file_read(const void *ctx, int dirfd, const char *path, size_t max, char **ret, size_t *ret_len);
+int file_read(const void *ctx, int dirfd, const char *path, size_t max, char **ret,
+              size_t *ret_len);
 /* Replaces a file whole: temporary file beside it, fsync, rename, fsync of the directory. */
 int file_write_atomic(int dirfd, const char *path, const void *p, size_t n, mode_t mode);
 /* One write() to an existing file, as sysfs and cgroupfs want it. */
 int file_put(int dirfd, const char *path, const char *text);
-/* Of a directory fd, O_PATH and AT_FDCWD included. Needs no further fd where `dirfd` is readable. */
+/* Of a directory fd, O_PATH and AT_FDCWD included. Needs no further fd where `dirfd` is readable.
+ */
 int dir_fsync(int dirfd);
 int dir_fsync_parent(int dirfd, const char *path); /* of the directory that holds the name */
 /* The call failed for want of something that others may give back: disk space, fds, memory. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * uthash with a hash function of our own (FNV-1a with a last mix): its default one does not compile
- * cleanly under clang (-Wimplicit-fallthrough). Include this, not <uthash.h>. Iteration is in order of
- * insertion, so no order depends on the function.
+ * cleanly under clang (-Wimplicit-fallthrough). Include this, not <uthash.h>. Iteration is in order
+ * of insertion, so no order depends on the function.
  */
 #ifndef PADDOCK_COMMON_HASH_H
 #define PADDOCK_COMMON_HASH_H

@@ -10,8 +10,9 @@ enum {
     /* --- texts and logs --- */
     ERR_TEXT_MAX = 1024,     /* bytes of an error; the rest is cut */
     LOG_LINE_MAX = 16 << 10, /* bytes of a line of the log; the rest is cut */
-    JOURNAL_BYTES_MAX = 64 << 10, /* bytes of its fields in the journal; what does not fit is left out */
-    JOURNAL_WAIT_MS = 500,   /* a journal that takes no line; lines are lost then, and counted */
+    JOURNAL_BYTES_MAX =
+        64 << 10,          /* bytes of its fields in the journal; what does not fit is left out */
+    JOURNAL_WAIT_MS = 500, /* a journal that takes no line; lines are lost then, and counted */
 
     /* --- tables (server state, client state) --- */
     TABLE_KEY_MAX = 511,      /* bytes of a key */

@@ -136,7 +136,8 @@ to_journal(enum log_level level, const char *room, const char *msg, va_list ap)
 }
 
 static void
-format(struct buf *b, bool json, enum log_level level, const char *room, const char *msg, va_list ap)
+format(struct buf *b, bool json, enum log_level level, const char *room, const char *msg,
+       va_list ap)
 {
     char when[TIME_TEXT];
     time_format(clock_wall_ns(), when);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Logging: one line per event to stderr or a file, as text or JSON, or to journald with each pair as
- * a field. Library code returns errors; only rooms that own a decision log. Thread-safe: a line is
- * one write(2).
+ * Logging: one line per event to stderr or a file, as text or JSON, or to journald with each pair
+ * as a field. Library code returns errors; only rooms that own a decision log. Thread-safe: a line
+ * is one write(2).
  *
  *   log_info("client", "alloc started", "alloc_id", id, "node", name, NULL);
  *
@@ -15,20 +15,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum log_level { LOG_TRACE, LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF, LOG_LEVEL_INVALID = -1 };
+enum log_level {
+    LOG_TRACE,
+    LOG_DEBUG,
+    LOG_INFO,
+    LOG_WARN,
+    LOG_ERROR,
+    LOG_OFF,
+    LOG_LEVEL_INVALID = -1
+};
 
 enum log_level log_level_parse(const char *s); /* case-insensitive; LOG_LEVEL_INVALID */
 void log_setup(enum log_level level, bool json, int fd);
 /* log_setup: fd is borrowed. Where it is a stream of journald's, lines go to journald as fields
- * (MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, PADDOCK_ROOM, and PADDOCK_<KEY> per pair: PADDOCK_ALLOC_ID),
- * unless JSON is asked for. Without log_setup: text of level info to stderr. */
+ * (MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, PADDOCK_ROOM, and PADDOCK_<KEY> per pair:
+ * PADDOCK_ALLOC_ID), unless JSON is asked for. Without log_setup: text of level info to stderr. */
 void log_set_level(enum log_level level);
 
 void log_write(enum log_level level, const char *room, const char *msg, ...)
     __attribute__((sentinel));
 
-/* After a log_error() that says why: this process cannot go on, a new one may (the supervisor or the
- * service manager starts it). Ends at once, with a status of its own, no destructors, no core file. */
+/* After a log_error() that says why: this process cannot go on, a new one may (the supervisor or
+ * the service manager starts it). Ends at once, with a status of its own, no destructors, no core
+ * file. */
 enum { LOG_FATAL_STATUS = 74 };
 _Noreturn void log_fatal_exit(void);
 

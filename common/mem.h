@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Memory. Everything that has an owner hangs off a talloc context: one per request, evaluation,
- * connection, command. These wrappers abort when memory is out (small allocations only); a size that
- * comes from outside is charged to a `struct budget` first.
+ * connection, command. These wrappers abort when memory is out (small allocations only); a size
+ * that comes from outside is charged to a `struct budget` first.
  */
 #ifndef PADDOCK_COMMON_MEM_H
 #define PADDOCK_COMMON_MEM_H
@@ -26,7 +26,8 @@ char *mem_strdup(const void *ctx, const char *s);
 char *mem_strndup(const void *ctx, const char *s, size_t n);
 void *mem_dup(const void *ctx, const void *p, size_t n);
 char *mem_printf(const void *ctx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-char *mem_vprintf(const void *ctx, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+char *mem_vprintf(const void *ctx, const char *fmt, va_list ap)
+    __attribute__((format(printf, 2, 0)));
 /* Frees and sets to NULL. */
 #define mem_free(p)             \
     do {                        \

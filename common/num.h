@@ -34,7 +34,8 @@ const char *size_format(uint64_t bytes, char out[SIZE_TEXT]);
 const char *time_format(int64_t ns, char out[TIME_TEXT]);
 int time_parse(const char *s, size_t len, int64_t *ret_ns);
 
-/* CLOCK_MONOTONIC, CLOCK_BOOTTIME (which goes on while the machine is suspended) and CLOCK_REALTIME. */
+/* CLOCK_MONOTONIC, CLOCK_BOOTTIME (which goes on while the machine is suspended) and
+ * CLOCK_REALTIME. */
 int64_t clock_mono_ns(void);
 int64_t clock_boot_ns(void);
 int64_t clock_wall_ns(void);

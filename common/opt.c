@@ -20,7 +20,8 @@ find(const struct opt *const *tables, size_t n_tables, const char *name, size_t 
 }
 
 static int
-unknown(const struct opt *const *tables, size_t n_tables, const char *name, size_t len, struct err *e)
+unknown(const struct opt *const *tables, size_t n_tables, const char *name, size_t len,
+        struct err *e)
 {
     const char *names[OPT_NAMES_MAX];
     size_t n = 0;

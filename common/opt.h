@@ -29,10 +29,11 @@ struct opt {
 };
 
 /* Parses argv[1..]; options may come before, between and after positional arguments, "--" ends
- * them. *ret_args (talloc'ed) are the positional ones. -h, -help, --help: returns 1. Unknown option:
- * -ERR_INVALID with the nearest name suggested. */
-typedef int opt_parse_fn(const void *ctx, const struct opt *const *tables, size_t n_tables, int argc,
-                         char **argv, const char ***ret_args, size_t *ret_n, struct err *e);
+ * them. *ret_args (talloc'ed) are the positional ones. -h, -help, --help: returns 1. Unknown
+ * option: -ERR_INVALID with the nearest name suggested. */
+typedef int opt_parse_fn(const void *ctx, const struct opt *const *tables, size_t n_tables,
+                         int argc, char **argv, const char ***ret_args, size_t *ret_n,
+                         struct err *e);
 opt_parse_fn opt_parse;
 /* The same, but options end at the first positional argument; a "--" right after it is dropped. */
 opt_parse_fn opt_parse_leading;

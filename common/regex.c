@@ -84,7 +84,8 @@ pattern_is_plain(const char *s)
                 return true;
             s = e + 2;
         } else if (s[0] == '\\' && s[1] != '\0') {
-            bool word = (s[1] >= '0' && s[1] <= '9') || ((s[1] | 0x20) >= 'a' && (s[1] | 0x20) <= 'z');
+            bool word =
+                (s[1] >= '0' && s[1] <= '9') || ((s[1] | 0x20) >= 'a' && (s[1] | 0x20) <= 'z');
             if (word && strchr(escapes, s[1]) == NULL)
                 return false;
             s += 2;
@@ -178,7 +179,8 @@ regex_new(const void *ctx, const char *text, size_t n, size_t steps, struct err 
 }
 
 int
-regex_find(struct regex *rx, const char *s, size_t n, size_t at, size_t *from, size_t *to, struct err *e)
+regex_find(struct regex *rx, const char *s, size_t n, size_t at, size_t *from, size_t *to,
+           struct err *e)
 {
     if (rx->found == NULL)
         rx->found = pcre2_match_data_create_from_pattern(rx->code, NULL);

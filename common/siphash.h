@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SipHash-2-4 of words of 64 bits (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012):
- * names for contents that somebody else chose, who does not know the key. Pure.
+ * SipHash-2-4 of words of 64 bits (Aumasson and Bernstein, "SipHash: a fast short-input PRF",
+ * 2012): names for contents that somebody else chose, who does not know the key. Pure.
  */
 #ifndef PADDOCK_COMMON_SIPHASH_H
 #define PADDOCK_COMMON_SIPHASH_H

@@ -183,7 +183,8 @@ str_distance(const char *a, const char *b)
             if (row[j - 1] + 1 < best)
                 best = row[j - 1] + 1;
             /* two neighbours that changed places are one slip */
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && up2[j - 2] + 1 < best)
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                up2[j - 2] + 1 < best)
                 best = up2[j - 2] + 1;
             row[j] = best;
         }

@@ -17,10 +17,12 @@ bool str_suffix(const char *s, const char *suffix);
 bool str_copy(char *dst, size_t size, const char *src);
 /* Valid UTF-8 of `n` bytes (no surrogates, no overlongs). */
 bool utf8_valid(const char *s, size_t n);
-/* Bytes of the longest beginning of `s` that is no longer than `max` and ends with a whole character. */
+/* Bytes of the longest beginning of `s` that is no longer than `max` and ends with a whole
+ * character. */
 size_t utf8_cut(const char *s, size_t max);
-/* Makes a text from others safe to print on a terminal, in place: control characters (C0, DEL, C1), what
- * changes the direction of writing, and bytes that are no UTF-8 become '?'. `lines`: \n and \t stay. */
+/* Makes a text from others safe to print on a terminal, in place: control characters (C0, DEL, C1),
+ * what changes the direction of writing, and bytes that are no UTF-8 become '?'. `lines`: \n and \t
+ * stay. */
 void str_tame(char *s, bool lines);
 /* Glob with * and ? (and \ quoting), as Nomad's datacenter patterns. */
 bool str_glob(const char *pattern, const char *s);

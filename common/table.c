@@ -72,9 +72,9 @@ env_fail(struct err *e, int rc, const char *what, const char *path)
     return err_set(e, code_of(rc), "%s '%s': %s", what, path, mdb_strerror(rc));
 }
 
-/* LMDB writes to its lock file through a map: where a page of it has no block and the disk is full, that
- * is SIGBUS. All of it is reserved before it is mapped; what is beyond the readers we ask for makes room
- * for some more. */
+/* LMDB writes to its lock file through a map: where a page of it has no block and the disk is full,
+ * that is SIGBUS. All of it is reserved before it is mapped; what is beyond the readers we ask for
+ * makes room for some more. */
 static int
 lock_reserve(const char *path, struct err *e)
 {
@@ -227,8 +227,8 @@ table_env_reserve(struct table_env *env, size_t bytes, size_t *ret_left)
     ASSERT(mdb_env_stat(env->env, &st) == 0);
     size_t used = (info.me_last_pgno + 1) * (size_t)st.ms_psize;
     if (env->reserved < used + bytes && mdb_env_get_fd(env->env, &fd) == 0) {
-        /* Some more than asked for, so that not every commit comes here; on a full disk what an earlier
-         * process may have left. */
+        /* Some more than asked for, so that not every commit comes here; on a full disk what an
+         * earlier process may have left. */
         for (size_t want = 2 * bytes; want >= bytes / 2; want /= 2) {
             if (fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)used, (off_t)want) == 0) {
                 env->reserved = used + want;

@@ -7,9 +7,9 @@
  * for one evaluation or one answer, never while waiting for a peer. Slices point into the map and
  * live until the transaction ends or, in a write transaction, until the next write.
  *
- * A key is 1..TABLE_KEY_MAX bytes. Functions return 0 or a negative code: -ERR_NOT_FOUND, -ERR_LIMIT
- * (the map is full), -ENOSPC (the disk is full: nothing was written, try again), -ERR_CORRUPT, -EINVAL
- * (key size), or -errno of the disk.
+ * A key is 1..TABLE_KEY_MAX bytes. Functions return 0 or a negative code: -ERR_NOT_FOUND,
+ * -ERR_LIMIT (the map is full), -ENOSPC (the disk is full: nothing was written, try again),
+ * -ERR_CORRUPT, -EINVAL (key size), or -errno of the disk.
  */
 #ifndef PADDOCK_COMMON_TABLE_H
 #define PADDOCK_COMMON_TABLE_H
@@ -44,9 +44,9 @@ void table_env_close(struct table_env *env);
 size_t table_env_usage(struct table_env *env, size_t exact_from);
 /* Bytes of the file that writes will use again. */
 size_t table_env_free(struct table_env *env);
-/* Keeps `bytes` of disk behind the last page in use allocated to the file, so that writes go on for a
- * while when others have filled the disk. *ret_left (may be NULL) is what is reserved: less than asked
- * for when there is no more. One thread at a time. */
+/* Keeps `bytes` of disk behind the last page in use allocated to the file, so that writes go on for
+ * a while when others have filled the disk. *ret_left (may be NULL) is what is reserved: less than
+ * asked for when there is no more. One thread at a time. */
 void table_env_reserve(struct table_env *env, size_t bytes, size_t *ret_left);
 /* Opens or creates a table; at start, before other threads use the env. */
 int table_open(struct table_env *env, const char *name, unsigned *ret_table, struct err *e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Time zones (see zone.h). Transitions come from the file's table, later ones from the rule in its last
- * line (POSIX TZ).
+ * Time zones (see zone.h). Transitions come from the file's table, later ones from the rule in its
+ * last line (POSIX TZ).
  */
 #include "common/zone.h"
 
@@ -15,8 +15,8 @@
 enum { DAY_S = 86400, HEAD = 44 };
 
 struct rule { /* when one of the two times of a year begins */
-    char kind;           /* 'M': day `d` of week `w` (5: the last) of month `m`; 'J': day 1-365 without 29
-                            February; '0': day 0-365 */
+    char kind; /* 'M': day `d` of week `w` (5: the last) of month `m`; 'J': day 1-365 without 29
+                  February; '0': day 0-365 */
     int m, w, d;
     int64_t time_s; /* of that day, by the time that ends */
 };
@@ -235,7 +235,8 @@ read_head(const uint8_t *p, size_t n, struct head *h)
 static size_t
 body_bytes(const struct head *h, size_t word)
 {
-    return h->time * (word + 1) + h->type * 6 + h->chars + h->leap * (word + 4) + h->isstd + h->isut;
+    return h->time * (word + 1) + h->type * 6 + h->chars + h->leap * (word + 4) + h->isstd +
+           h->isut;
 }
 
 static bool

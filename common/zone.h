@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Time zones: a TZif file (RFC 8536) as data, and the system's by name. localtime(3) knows one zone per
- * process; a server needs that of each periodic job.
+ * Time zones: a TZif file (RFC 8536) as data, and the system's by name. localtime(3) knows one zone
+ * per process; a server needs that of each periodic job.
  */
 #ifndef PADDOCK_COMMON_ZONE_H
 #define PADDOCK_COMMON_ZONE_H
@@ -15,11 +15,11 @@ struct zone;
 
 /* Of the bytes of a file, version 2 or later; owned by `ctx`. -ERR_CORRUPT: it is none. */
 int zone_parse(const void *ctx, const void *p, size_t n, struct zone **ret, struct err *e);
-/* Seconds to add to UTC at that second; *ret_until: it holds before that one (INT64_MAX: for ever). `z` NULL:
- * UTC. Pure. */
+/* Seconds to add to UTC at that second; *ret_until: it holds before that one (INT64_MAX: for ever).
+ * `z` NULL: UTC. Pure. */
 int64_t zone_at(const struct zone *z, int64_t unix_s, int64_t *ret_until);
-/* The system's: "Europe/Berlin"; "" and "UTC" are UTC (*ret NULL), "Local" that of the machine. Read once; it
- * lives as long as the process. Any thread. */
+/* The system's: "Europe/Berlin"; "" and "UTC" are UTC (*ret NULL), "Local" that of the machine.
+ * Read once; it lives as long as the process. Any thread. */
 int zone_find(const char *name, const struct zone **ret, struct err *e);
 
 #endif

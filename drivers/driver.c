@@ -155,8 +155,8 @@ unknown_key(const struct driver *d, const char *key, struct err *e)
     const char *near = str_nearest(key, names, n);
     if (near)
         return err_set(e, -ERR_INVALID,
-                       "driver \"%s\" has no option \"%.100s\": did you mean \"%s\"?", d->can->name, key,
-                       near);
+                       "driver \"%s\" has no option \"%.100s\": did you mean \"%s\"?", d->can->name,
+                       key, near);
     return err_set(e, -ERR_INVALID, "driver \"%s\" has no option \"%.100s\"", d->can->name, key);
 }
 

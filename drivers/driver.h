@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Task drivers. A driver turns a task and its (interpolated) configuration into a launch spec, pure, no
- * I/O; or it has an engine that runs tasks. What it must know of the host comes in as `struct driver_host`
- * and `struct driver_input`.
+ * Task drivers. A driver turns a task and its (interpolated) configuration into a launch spec,
+ * pure, no I/O; or it has an engine that runs tasks. What it must know of the host comes in as
+ * `struct driver_host` and `struct driver_input`.
  *
  * Adding one: a row of api/drivers.h, a file here with its `const struct driver`, its options in
  * paddock-drivers(7).
@@ -42,7 +42,8 @@ struct driver_option {
     bool required;
     bool later;              /* known, no effect yet: refused by name */
     const char *why;         /* refused by name, because of this; NULL: it is not */
-    const char *const *keys; /* of DRIVER_BLOCKS, and of a DRIVER_MAP that is bounded; ends with NULL */
+    const char *const
+        *keys; /* of DRIVER_BLOCKS, and of a DRIVER_MAP that is bounded; ends with NULL */
 };
 
 /* Facts that decide whether a driver can work here. */
@@ -52,8 +53,10 @@ struct driver_host {
     bool cgroup2;   /* a cgroup2 mount is there */
     bool raw_exec;  /* the operator allows it */
     const char *missing; /* what the warden's probe lacks for exec; NULL: nothing */
-    const struct hand_info *engine; /* what the driver's engine said; NULL: it is off, or has not yet */
-    const struct str_map *runtime; /* attributes of the program that the driver runs; NULL: not here */
+    const struct hand_info
+        *engine; /* what the driver's engine said; NULL: it is off, or has not yet */
+    const struct str_map
+        *runtime; /* attributes of the program that the driver runs; NULL: not here */
 };
 
 struct driver_port { /* of the group, or of the task's own network */
@@ -89,7 +92,8 @@ struct engine_place { /* where a task is to be, or is */
     struct loop *loop;
     const char *hand; /* address of the engine hand; NULL: the engine is not turned on */
     const char *driver, *alloc_id, *task;
-    int64_t started_ns; /* of the run that is to be adopted or forgotten; 0: none is known to have begun */
+    int64_t started_ns; /* of the run that is to be adopted or forgotten; 0: none is known to have
+                           begun */
 };
 
 struct engine_exit {
@@ -142,15 +146,15 @@ typedef void engine_told(void *arg, const struct hand_info *info); /* gone after
 struct engine {
     /* It is behind the engine hand: nothing is asked of it where that is not turned on. */
     bool hand;
-    /* Tells how it is, as soon as that is known, and whenever it is otherwise, until unwatch. The place
-     * has no allocation. NULL members: it is always there. */
+    /* Tells how it is, as soon as that is known, and whenever it is otherwise, until unwatch. The
+     * place has no allocation. NULL members: it is always there. */
     struct engine_watch *(*watch)(const struct engine_place *p, engine_told *told, void *arg);
     void (*unwatch)(struct engine_watch *w);
     /* `in` is gone afterwards. NULL: *e says why not. */
     struct engine_task *(*start)(const struct engine_place *p, const struct driver_input *in,
                                  const struct engine_events *up, void *arg, struct err *e);
-    /* What an earlier agent started. `in` is gone afterwards; NULL: it cannot be made any more. NULL
-     * member: what it runs outlives no agent. */
+    /* What an earlier agent started. `in` is gone afterwards; NULL: it cannot be made any more.
+     * NULL member: what it runs outlives no agent. */
     struct engine_task *(*adopt)(const struct engine_place *p, const struct driver_input *in,
                                  const struct engine_events *up, void *arg);
     void (*signal)(struct engine_task *t, int sig, engine_done *done, void *arg); /* NULL: cannot */
@@ -163,11 +167,11 @@ struct engine {
     void (*kill)(struct engine_task *t);
     /* Removes what has ended; until close. NULL member: nothing is left. */
     struct engine_task *(*forget)(const struct engine_place *p);
-    /* What it uses; what is not known stays -1. *ret_dir: a cgroup, whose processes are the task's, for
-     * the caller to close; or as it is. False: nothing is known. NULL member: never. */
+    /* What it uses; what is not known stays -1. *ret_dir: a cgroup, whose processes are the task's,
+     * for the caller to close; or as it is. False: nothing is known. NULL member: never. */
     bool (*stats)(const struct engine_task *t, struct cgroup_stats *ret, int *ret_dir);
-    /* Of the output that an engine keeps itself: what of stream 1 or 2 begins at `at`; 0: no more by
-     * now. `p` NULL: how much there is. NULL member: output is in files of the allocation. */
+    /* Of the output that an engine keeps itself: what of stream 1 or 2 begins at `at`; 0: no more
+     * by now. `p` NULL: how much there is. NULL member: output is in files of the allocation. */
     int64_t (*logs)(const struct engine_task *t, int stream, int64_t at, void *p, size_t n);
     /* A command in it; strings of `x` are gone afterwards. NULL: cannot. */
     struct task_exec *(*exec)(struct engine_task *t, const struct hand_exec *x,

@@ -26,7 +26,8 @@ leading_int(const char *s)
     return v;
 }
 
-/* "key\t: value" -> value, or NULL when the line has another key. `line` is not terminated there. */
+/* "key\t: value" -> value, or NULL when the line has another key. `line` is not terminated there.
+ */
 static const char *
 value_of(const char *line, const char *end, const char *key)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Facts about the host, into the attributes and resources of a node, under Nomad's names. Each family
- * is a parser, pure over the bytes of the kernel's files, and a thin reader. What cannot be read is
- * absent; nothing here fails.
+ * Facts about the host, into the attributes and resources of a node, under Nomad's names. Each
+ * family is a parser, pure over the bytes of the kernel's files, and a thin reader. What cannot be
+ * read is absent; nothing here fails.
  */
 #ifndef PADDOCK_FINGERPRINT_FINGERPRINT_H
 #define PADDOCK_FINGERPRINT_FINGERPRINT_H
@@ -26,7 +26,8 @@ struct fingerprint_config { /* zeros and NULLs: detect */
     bool loopback; /* -dev: the interface is lo */
 };
 
-/* All families, into node->attributes and node->node_resources (made when NULL), owned by `node`. */
+/* All families, into node->attributes and node->node_resources (made when NULL), owned by `node`.
+ */
 void fingerprint_run(struct node *node, const struct fingerprint_config *cfg);
 
 /* --- the families --- */

@@ -53,7 +53,8 @@ static void
 landlock(struct node *node)
 {
 #ifdef SYS_landlock_create_ruleset
-    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* LANDLOCK_CREATE_RULESET_VERSION */);
+    long abi =
+        syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* LANDLOCK_CREATE_RULESET_VERSION */);
     if (abi > 0) {
         auto_mem void *tmp = mem_ctx("landlock");
         fingerprint_set(node, "kernel.landlock", mem_printf(tmp, "v%ld", abi));

@@ -49,8 +49,8 @@ fingerprint_java(const void *ctx, const char *program, struct str_map *ret)
     char *text = NULL;
     if (home)
         *home = 0;
-    if (file_read(tmp, AT_FDCWD, mem_printf(tmp, "%s/release", real), RELEASE_MAX, &text, NULL) ==
-        0)
+    const char *release = mem_printf(tmp, "%s/release", real);
+    if (file_read(tmp, AT_FDCWD, release, RELEASE_MAX, &text, NULL) == 0)
         parse(ctx, text, ret);
     return true;
 }

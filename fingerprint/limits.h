@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every limit of fingerprint/, named. `make check-docs` holds paddock-limits(7) against this file: the
- * comment of each is its text there.
+ * Every limit of fingerprint/, named. `make check-docs` holds paddock-limits(7) against this file:
+ * the comment of each is its text there.
  */
 #ifndef PADDOCK_FINGERPRINT_LIMITS_H
 #define PADDOCK_FINGERPRINT_LIMITS_H

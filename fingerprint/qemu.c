@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The QEMU of this host. The agent starts no programs: the version is the text that `--version` would
- * print, found in the program's file.
+ * The QEMU of this host. The agent starts no programs: the version is the text that `--version`
+ * would print, found in the program's file.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -84,7 +84,8 @@ fingerprint_qemu(const void *ctx, const char *program, struct str_map *ret)
     char version[VERSION_MAX] = "";
     for (size_t i = 1; i < n; i++)
         all = mem_printf(tmp, "%s,%s", all, names[i]);
-    for (size_t i = 0; i < n && !*version; i++) /* one of them may be a script that starts another */
+    for (size_t i = 0; i < n && !*version;
+         i++) /* one of them may be a script that starts another */
         (void)read_version(mem_printf(tmp, "%s%s", program, names[i]), version);
     str_map_set(ctx, ret, "driver.qemu.emulators", all);
     if (*version)

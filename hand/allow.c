@@ -296,8 +296,9 @@ check_limits(const struct hand *h, const struct hand_task *t, struct err *e)
                        "(allow_privileged of its plugin block)");
     if (t->swap < 0 || t->io_weight < 0 || t->io_weight > IO_WEIGHT_MAX ||
         (t->io_weight > 0 && t->io_weight < IO_WEIGHT_MIN))
-        return err_set(e, -ERR_INVALID, "isolation: swap is negative, or io_weight not from %d to %d",
-                       IO_WEIGHT_MIN, IO_WEIGHT_MAX);
+        return err_set(e, -ERR_INVALID,
+                       "isolation: swap is negative, or io_weight not from %d to %d", IO_WEIGHT_MIN,
+                       IO_WEIGHT_MAX);
     if (h->engine->pids_max > 0 && t->pids_max > h->engine->pids_max)
         return err_set(e, -ERR_POLICY, "pids_limit may be at most %lld on this client",
                        (long long)h->engine->pids_max);

@@ -11,7 +11,13 @@
 #include "common/str.h"
 #include "hand/hand.h"
 
-enum { CPU_PERIOD_US = 100000, CPU_QUOTA_MIN_US = 1000, SHARES_MIN = 2, SHARES_MAX = 262144, PAUSE_PIDS = 4 };
+enum {
+    CPU_PERIOD_US = 100000,
+    CPU_QUOTA_MIN_US = 1000,
+    SHARES_MIN = 2,
+    SHARES_MAX = 262144,
+    PAUSE_PIDS = 4
+};
 
 const char *
 document_text(const struct value *doc, const char *name)
@@ -137,7 +143,8 @@ put_limits(struct value *host, const struct hand *h, const struct hand_task *t)
     }
     put_text(host, "CpusetCpus", t->cores);
     put_int(host, "Memory", t->memory_max);
-    put_int(host, "MemorySwap", t->memory_max > 0 ? t->memory_max + t->swap : 0); /* the sum of both */
+    /* the sum of both */
+    put_int(host, "MemorySwap", t->memory_max > 0 ? t->memory_max + t->swap : 0);
     put_int(host, "MemoryReservation", t->memory_low);
     put_int(host, "PidsLimit", t->pids_max > 0 ? t->pids_max : h->engine->pids_max);
     put_int(host, "BlkioWeight", t->io_weight);

@@ -163,8 +163,8 @@ engine_is_podman(const struct hand *h)
     return str_eq(h->engine->name, "podman");
 }
 
-/* Podman's own interface: of docker's form it makes an error as long as there is one container whose
- * removal was cut off. */
+/* Podman's own interface: of docker's form it makes an error as long as there is one container
+ * whose removal was cut off. */
 const char *
 engine_list(const struct hand *h)
 {

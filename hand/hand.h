@@ -54,8 +54,8 @@ int allow_task(const struct hand *h, const char *alloc, const char *task, const 
 int allow_network(const struct hand *h, const struct hand_network *n, struct err *e);
 
 /* --- places.c --- */
-/* The source of each mount of an allowed task, as its engine is to be told; directories that are to be
- * made are. -ERR_POLICY, -ERR_INVALID. */
+/* The source of each mount of an allowed task, as its engine is to be told; directories that are to
+ * be made are. -ERR_POLICY, -ERR_INVALID. */
 int places_find(const void *ctx, const struct hand *h, const char *alloc, const char *task,
                 const struct hand_task *t, struct str_list *ret, struct err *e);
 
@@ -167,8 +167,8 @@ struct pull;
 bool pull_first(const struct hand_task *t);
 struct pull_events {
     void (*said)(void *arg, const char *text); /* now and then: how it goes */
-    /* Once, never from inside: NULL when the image is there, else why not; `moment`: the next try may
-     * do better. */
+    /* Once, never from inside: NULL when the image is there, else why not; `moment`: the next try
+     * may do better. */
     void (*done)(void *arg, const char *why, bool moment);
 };
 struct pull *pull_start(struct hand *h, const char *alloc, const char *task,

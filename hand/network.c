@@ -156,7 +156,8 @@ on_started(void *arg, int status, const struct value *doc, const struct err *e)
     if (!e && (status == 204 || status == 304) && m->tries++ < TRIES_MAX)
         look(m);
     else if (!e && status >= 400 && !port_taken(doc) && m->tries++ < TRIES_MAX)
-        /* an engine that was killed in a start never starts the container: another container, then */
+        /* an engine that was killed in a start never starts the container: another container, then
+         */
         ask(m, "DELETE", mem_printf(m, "/containers/%s?force=1&v=1", m->id), NULL, on_reset);
     else
         fail_engine(m, "start the network of the group: ", status, doc, e);
@@ -249,7 +250,8 @@ on_removed(void *arg, int status, const struct value *doc, const struct err *e)
     if (!e && status == 409 && m->tries++ < TRIES_MAX)
         look(m); /* somebody removes it already */
     else if (!e && strstr(engine_said(doc), "dependent containers") && m->waits++ < WAITS_MAX)
-        (void)timer_start(m->h->loop, HAND_AGAIN_MS, look_again, m); /* podman's are about to be removed */
+        /* podman's are about to be removed */
+        (void)timer_start(m->h->loop, HAND_AGAIN_MS, look_again, m);
     else if (e || (status != 204 && status != 404))
         fail_engine(m, "remove the network of the group: ", status, doc, e);
     else {

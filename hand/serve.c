@@ -10,9 +10,11 @@
  *   POST   /v1/ENGINE/task/ALLOC/TASK/end      ... which is to end it: what is paused goes on first
  *   POST   /v1/ENGINE/task/ALLOC/TASK/pause    its processes stand still; 404: it does not run
  *   POST   /v1/ENGINE/task/ALLOC/TASK/resume   ... they go on
- *   PUT    /v1/ENGINE/task/ALLOC/TASK/limits   HandTask: its limits, while it runs; 404: it does not
+ *   PUT    /v1/ENGINE/task/ALLOC/TASK/limits   HandTask: its limits, while it runs; 404: it does
+ *                                              not
  *   POST   /v1/ENGINE/task/ALLOC/TASK/exec     HandExec: 101, and a command's frames (exec.c)
- *   DELETE /v1/ENGINE/task/ALLOC/TASK          ?started=NS: of that run; running or not, there or not
+ *   DELETE /v1/ENGINE/task/ALLOC/TASK          ?started=NS: of that run; running or not, there or
+ *                                              not
  *   PUT, DELETE /v1/ENGINE/network/ALLOC       the network of its group (network.c)
  *
  * Errors are a line of text. 502: the engine does not answer; 503: a moment was bad; 4xx: so it
@@ -170,7 +172,8 @@ follow(struct order *j, const struct hand_state *s, const struct value *doc)
 
 /* The container is there and the task's; else the request is answered. */
 static bool
-is_there(struct order *j, int status, const struct value *doc, const struct err *e, struct hand_state *ret)
+is_there(struct order *j, int status, const struct value *doc, const struct err *e,
+         struct hand_state *ret)
 {
     j->call = NULL;
     if (e || (status != 200 && status != 404))
@@ -183,7 +186,8 @@ is_there(struct order *j, int status, const struct value *doc, const struct err 
 }
 
 static bool
-is_running(struct order *j, int status, const struct value *doc, const struct err *e, struct hand_state *ret)
+is_running(struct order *j, int status, const struct value *doc, const struct err *e,
+           struct hand_state *ret)
 {
     if (!is_there(j, status, doc, e, ret))
         return false;
@@ -388,8 +392,9 @@ on_removed(void *arg, int status, const struct value *doc, const struct err *e)
     }
 }
 
-/* Who asked for the removal does not wait any more, and may have started the next run: is the container that
- * one's? It need not run, nor be waited for: it may have ended already, or be about to start. */
+/* Who asked for the removal does not wait any more, and may have started the next run: is the
+ * container that one's? It need not run, nor be waited for: it may have ended already, or be about
+ * to start. */
 static bool
 is_next(const struct order *j, const struct hand_state *s)
 {
@@ -636,8 +641,8 @@ route_task(struct order *j, const char *verb)
     } else if ((str_eq(verb, "pause") || str_eq(verb, "resume")) && req->method == METHOD_POST) {
         j->pause = str_eq(verb, "pause") ? "pause" : "unpause";
         inspect(j, on_pausable);
-    } else if ((str_eq(verb, "signal") || str_eq(verb, "end")) && req->method == METHOD_POST && sig &&
-               num_parse_i64(sig, &j->signal) == 0 && j->signal >= 0 && j->signal <= 64) {
+    } else if ((str_eq(verb, "signal") || str_eq(verb, "end")) && req->method == METHOD_POST &&
+               sig && num_parse_i64(sig, &j->signal) == 0 && j->signal >= 0 && j->signal <= 64) {
         j->ends = str_eq(verb, "end");
         inspect(j, on_signalable);
     } else {

@@ -5,9 +5,10 @@
  * process is), writes where that parent is to RUNDIR/cgroup for `paddock policy`, and then only
  * waits: agent and warden may be restarted and upgraded under it, tasks stay.
  *
- * It reads nothing but its own place in /proc/self and takes one argument, RUNDIR. With -clear before it, it
- * removes what an earlier holder left of that cgroup and ends: the kernel lets no process into a cgroup
- * that hands controllers down, so a unit with a left subtree cannot start (219/CGROUP).
+ * It reads nothing but its own place in /proc/self and takes one argument, RUNDIR. With -clear
+ * before it, it removes what an earlier holder left of that cgroup and ends: the kernel lets no
+ * process into a cgroup that hands controllers down, so a unit with a left subtree cannot start
+ * (219/CGROUP).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -80,7 +81,8 @@ main(int argc, char **argv)
     int sig;
     bool clear = argc == 3 && str_eq(argv[1], "-clear");
     if ((argc != 2 && !clear) || argv[argc - 1][0] != '/') {
-        fprintf(stderr, "usage: paddock-holder [-clear] RUNDIR\nStarted by systemd, not by hand.\n");
+        fprintf(stderr,
+                "usage: paddock-holder [-clear] RUNDIR\nStarted by systemd, not by hand.\n");
         return 1;
     }
     if (clear) {

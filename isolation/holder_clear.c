@@ -74,5 +74,6 @@ cgroup_clear(const char *run_dir, int timeout_ms, struct err *e)
         r = cgroup_wait_empty(fd, timeout_ms);
         (void)poll(NULL, 0, WARDEN_RETRY_MS);
     }
-    return r < 0 && e != NULL && e->code == 0 ? err_errno(e, -r, "remove the cgroup \"%s\"", path) : r;
+    return r < 0 && e != NULL && e->code == 0 ? err_errno(e, -r, "remove the cgroup \"%s\"", path)
+                                              : r;
 }

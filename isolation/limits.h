@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every limit of isolation/, named. `make check-docs` holds paddock-limits(7) against this file: the
- * comment of each is its text there.
+ * Every limit of isolation/, named. `make check-docs` holds paddock-limits(7) against this file:
+ * the comment of each is its text there.
  */
 #ifndef PADDOCK_ISOLATION_LIMITS_H
 #define PADDOCK_ISOLATION_LIMITS_H
@@ -12,14 +12,14 @@ enum {
     WARDEN_OUT_MAX = 8 << 20,      /* bytes of answers that wait for the agent to read them */
     PROTO_PACKET_MAX = 384 * 1024, /* bytes of a request or an answer */
     PROTO_DECODE_MAX = 4 << 20,    /* bytes of memory of a decoded request */
-    PACKET_FDS_MAX = 8,             /* file descriptors of an answer */
+    PACKET_FDS_MAX = 8,            /* file descriptors of an answer */
     PROTO_LIST_MAX = 256,          /* task records of one answer; the agent asks on */
     PROTO_READDIR_MAX = 256,       /* directory entries of one answer; the agent asks on */
     WARDEN_PUT_MAX = 128 * 1024,   /* bytes written by one request */
     WARDEN_OUTSTANDING_MAX = 4096, /* requests of the agent without an answer */
-    WARDEN_LOSSES_MAX = 5,         /* connections lost with a request; two, if it was the last one sent */
-    WARDEN_SUSPECT_MS = 600000,    /* until such a request is sent again */
-    WARDEN_QUEUE_MAX = 16 << 20,   /* bytes of requests that wait in the agent */
+    WARDEN_LOSSES_MAX = 5, /* connections lost with a request; two, if it was the last one sent */
+    WARDEN_SUSPECT_MS = 600000,  /* until such a request is sent again */
+    WARDEN_QUEUE_MAX = 16 << 20, /* bytes of requests that wait in the agent */
 
     /* --- tasks --- */
     WARDEN_TASKS_MAX = 8192,       /* tasks, and records of tasks that have ended */
@@ -80,7 +80,7 @@ enum {
     NET_SPARES_MAX = 8,     /* network namespaces that are made ahead of time */
     NET_REFILL_MS = 50,     /* after one was taken, while there are some */
     NET_ASKED_MAX = 64,     /* requests that the network worker has at once; further ones wait */
-    NET_WORKER_MS = 20000,    /* an answer of the network worker at the start of the warden */
+    NET_WORKER_MS = 20000,  /* an answer of the network worker at the start of the warden */
 
     /* --- network accounting and policy --- */
     BPF_SLOTS_MAX = 4096, /* tasks whose packets are counted; further ones have rules, no numbers */
@@ -96,7 +96,7 @@ enum {
     USERS_NAME_MAX = 32,              /* bytes of a user name */
     BASE_FILE_MAX = 1024 * 1024, /* bytes of a file of /etc that is copied into the base root */
     CGROUP_PROCS_MAX = 16 * 1024 * 1024, /* bytes of the process ids of a cgroup */
-    CGROUP_TEXT_MAX = 64 * 1024,  /* bytes of a cgroup file */
+    CGROUP_TEXT_MAX = 64 * 1024,         /* bytes of a cgroup file */
     CGROUP_KILL_ROUNDS_MAX = 100, /* rounds of killing one by one, where cgroup.kill is missing */
     CGROUP_STATS_MAX = 8192,      /* bytes of a statistics file */
     PROC_PASSES_MAX = 16,         /* passes over /proc for the processes of a task without cgroup */

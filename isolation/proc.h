@@ -32,8 +32,8 @@ pid_t proc_pidfd_pid(int pidfd);
 /* fork(2) by clone3, for single-threaded programs: the child's pid, 0 in the child, or -errno.
  * `ret_pidfd` may be NULL. */
 pid_t proc_fork(int *ret_pidfd);
-/* The same with more `flags` of clone3(2). The child has the standard descriptors and `keep` (-1: no
- * other) and takes no longer for it when the parent has tens of thousands. */
+/* The same with more `flags` of clone3(2). The child has the standard descriptors and `keep` (-1:
+ * no other) and takes no longer for it when the parent has tens of thousands. */
 pid_t proc_fork_bare(uint64_t flags, int keep, int *ret_pidfd);
 /* Of this boot of the machine: 36 characters. */
 int proc_boot_id(char out[40]);

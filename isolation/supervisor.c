@@ -203,8 +203,8 @@ child_failed(const char *what, int error)
     _exit(126);
 }
 
-/* Common to both: own process group (a terminal's ^C is the supervisor's), end with the supervisor by
- * the signal `death`. */
+/* Common to both: own process group (a terminal's ^C is the supervisor's), end with the supervisor
+ * by the signal `death`. */
 static void
 child_begin(pid_t parent, int death)
 {
@@ -258,8 +258,9 @@ agent_child(struct run *u, pid_t parent)
     if (r < 0)
         child_failed("the agent", -r);
     (void)fcntl(u->lock, F_SETFD, 0);
-    /* After the change of user, which forgets the signal. An agent whose tasks are being ended under it
-     * would start them again, and ask a warden that is gone to stop them; nothing of it is kept. */
+    /* After the change of user, which forgets the signal. An agent whose tasks are being ended
+     * under it would start them again, and ask a warden that is gone to stop them; nothing of it is
+     * kept. */
     child_begin(parent, s->stop_tasks ? SIGKILL : SIGTERM);
     fexecve(u->self, argv, environ);
     child_failed("the agent", errno);
@@ -284,7 +285,8 @@ before_agent(struct run *u)
         log_error(ROOM, "the agent gets the configuration as it was", "error", e.text, NULL);
 }
 
-/* The policy of the configuration as it is now, for the warden. What both daemons were started with stays. */
+/* The policy of the configuration as it is now, for the warden. What both daemons were started with
+ * stays. */
 static void
 reload_policy(struct run *u)
 {
@@ -306,8 +308,8 @@ reload_policy(struct run *u)
     if (r == 0 && u->warden.pid > 0)
         (void)kill(u->warden.pid, SIGHUP);
     if (r != 0)
-        log_error(ROOM, "the warden keeps the policy as it was", "error", str_or(e.text, "it was told above"),
-                  NULL);
+        log_error(ROOM, "the warden keeps the policy as it was", "error",
+                  str_or(e.text, "it was told above"), NULL);
     if (p != old)
         talloc_free(p);
 }
@@ -518,7 +520,8 @@ take_lock(struct run *u, struct err *e)
             return err_set(e, -ERR_CONFLICT,
                            "the agent of another supervisor runs with \"%s\": stop it first", path);
         if (!told)
-            log_warn(ROOM, "an agent runs with the same run_dir: waiting for its end", "lock", path, NULL);
+            log_warn(ROOM, "an agent runs with the same run_dir: waiting for its end", "lock", path,
+                     NULL);
         told = true;
         (void)poll(NULL, 0, PAUSE_FIRST_MS / 10);
     }

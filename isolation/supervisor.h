@@ -10,10 +10,11 @@
  *     `- paddock agent -supervised RUNDIR ...     user paddock, no capabilities, no_new_privs
  *
  * SIGTERM and SIGINT: the agent gets the signal and time to stop, then the warden; tasks live on,
- * except with `stop_tasks` (-dev), where the warden is asked to end them, and where the kernel asks it
- * should the supervisor be killed. At SIGHUP the policy is compiled again, for the warden, and both get
- * the signal. The agent's exit code 0 ends all; other codes, or a signal, restart the agent after a pause
- * that doubles from 0.25 s to 30 s (and end all if no agent ran for a second: a configuration error).
+ * except with `stop_tasks` (-dev), where the warden is asked to end them, and where the kernel asks
+ * it should the supervisor be killed. At SIGHUP the policy is compiled again, for the warden, and
+ * both get the signal. The agent's exit code 0 ends all; other codes, or a signal, restart the
+ * agent after a pause that doubles from 0.25 s to 30 s (and end all if no agent ran for a second: a
+ * configuration error).
  */
 #ifndef PADDOCK_ISOLATION_SUPERVISOR_H
 #define PADDOCK_ISOLATION_SUPERVISOR_H
@@ -27,10 +28,12 @@ struct supervisor {
     /* Called in a child process of its own, as root: loads the configuration, returns the policy
      * owned by ctx. Its stderr is the caller's: it says itself what is wrong beyond `e`. */
     int (*load)(void *arg, const void *ctx, struct policy **ret, struct err *e);
-    /* Called here, as root, before each start of the agent and before it gets SIGHUP: leaves in the run
-     * directory what the agent's user may not read. When it fails, what is there already stays good. */
+    /* Called here, as root, before each start of the agent and before it gets SIGHUP: leaves in the
+     * run directory what the agent's user may not read. When it fails, what is there already stays
+     * good. */
     int (*before_agent)(void *arg, const struct policy *p, struct err *e);
-    /* Optional, called here when all has ended, with stop_tasks: undoes what load() did beyond `ret`. */
+    /* Optional, called here when all has ended, with stop_tasks: undoes what load() did beyond
+     * `ret`. */
     void (*ended)(void *arg, const struct policy *p);
     void *arg;
     /* The agent's command line as given: argv[0] "agent" ...; the child is started as

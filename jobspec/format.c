@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The canonical layout of a file: only blanks change, between pieces (tokens of the scanner, and comments)
- * and in front of lines. Texts of templates are never touched.
+ * The canonical layout of a file: only blanks change, between pieces (tokens of the scanner, and
+ * comments) and in front of lines. Texts of templates are never touched.
  *
- * A line of pieces is three cells: the beginning, an assignment that is whole on the line, and a comment at
- * the end. Neighbouring lines have their assignments below each other, and then their comments.
+ * A line of pieces is three cells: the beginning, an assignment that is whole on the line, and a
+ * comment at the end. Neighbouring lines have their assignments below each other, and then their
+ * comments.
  */
 #include <string.h>
 
@@ -21,7 +22,8 @@ struct piece {
 };
 
 struct line {
-    size_t lead, assign, comment, end; /* where each cell begins; equal to the next: there is none */
+    size_t lead, assign, comment,
+        end; /* where each cell begins; equal to the next: there is none */
 };
 
 struct format {
@@ -129,7 +131,8 @@ static int
 net(const struct format *f, size_t from, size_t to, bool past_heredoc)
 {
     int n = 0;
-    for (size_t i = from; i < to && (past_heredoc || i == from || f->v[i - 1].type != TOK_OHEREDOC); i++)
+    for (size_t i = from; i < to && (past_heredoc || i == from || f->v[i - 1].type != TOK_OHEREDOC);
+         i++)
         n += bracket(&f->v[i]);
     return n;
 }
@@ -196,11 +199,12 @@ static bool
 is_word(const struct format *f, const struct piece *p, const char *word)
 {
     size_t n = strlen(word);
-    return p->type == TOK_IDENT && p->to - p->from == n && memcmp(f->src->s + p->from, word, n) == 0;
+    return p->type == TOK_IDENT && p->to - p->from == n &&
+           memcmp(f->src->s + p->from, word, n) == 0;
 }
 
-/* A minus is a sign where no operand ends before it. An arrow and the beginning of a template count as
- * operands, as everywhere else that files are laid out so. */
+/* A minus is a sign where no operand ends before it. An arrow and the beginning of a template count
+ * as operands, as everywhere else that files are laid out so. */
 static bool
 is_sign(const struct piece *before)
 {
@@ -234,9 +238,11 @@ is_template(const struct piece *p)
     return p->type == TOK_INTERP || p->type == TOK_CONTROL;
 }
 
-/* Rules in order: the first that says something of the pair decides. `before` NULL: `p` begins its cell. */
+/* Rules in order: the first that says something of the pair decides. `before` NULL: `p` begins its
+ * cell. */
 static bool
-apart(const struct format *f, const struct piece *before, const struct piece *p, const struct piece *next)
+apart(const struct format *f, const struct piece *before, const struct piece *p,
+      const struct piece *next)
 {
     if (next->type == TOK_NEWLINE || (p->type == TOK_IDENT && next->type == TOK_LPAREN) ||
         p->type == TOK_DOT || next->type == TOK_DOT || next->type == TOK_COMMA ||
@@ -257,7 +263,8 @@ apart(const struct format *f, const struct piece *before, const struct piece *p,
         return !is_sign(before);
     if (p->type == TOK_LBRACE || next->type == TOK_RBRACE)
         return p->type != TOK_LBRACE || next->type != TOK_RBRACE;
-    if ((is_template(p) && next->type == TOK_LBRACE) || (p->type == TOK_RBRACE && next->type == TOK_TEND))
+    if ((is_template(p) && next->type == TOK_LBRACE) ||
+        (p->type == TOK_RBRACE && next->type == TOK_TEND))
         return true;
     if (p->type == TOK_TEND && is_template(next))
         return false;
@@ -301,7 +308,8 @@ align(struct format *f, bool comments)
         }
         for (; first < k; first++) {
             const struct line *of = &f->lines[first];
-            f->v[comments ? of->comment : of->assign].blanks = (uint32_t)(widest - width[first] + 1);
+            f->v[comments ? of->comment : of->assign].blanks =
+                (uint32_t)(widest - width[first] + 1);
         }
         first = k + 1;
         widest = 0;

@@ -51,8 +51,8 @@ struct hcl_body;
 int hcl_parse(const void *ctx, const char *name, const char *s, size_t n, unsigned flags,
               struct hcl_body **ret, struct hcl_diags *d);
 
-/* The file in its canonical layout, as hclwrite and `nomad fmt` have it, is appended to `out`: only blanks
- * change. Columns are counted in code points. As hcl_parse() where it is not valid. */
+/* The file in its canonical layout, as hclwrite and `nomad fmt` have it, is appended to `out`: only
+ * blanks change. Columns are counted in code points. As hcl_parse() where it is not valid. */
 struct buf;
 int hcl_format(const void *ctx, const char *name, const char *s, size_t n, struct buf *out,
                struct hcl_diags *d);

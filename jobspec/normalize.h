@@ -14,7 +14,8 @@ struct job_shared {
     struct secret_list secrets;
 };
 
-/* To the tasks of a group: the block of vault where they have none, the secrets besides their own. */
+/* To the tasks of a group: the block of vault where they have none, the secrets besides their own.
+ */
 void normalize_share(const void *ctx, const struct task_group *g, const struct job_shared *s);
 void normalize_job(const void *ctx, struct job *job);
 

@@ -376,7 +376,8 @@ hcl_parse(const void *ctx, const char *name, const char *s, size_t n, unsigned f
           struct hcl_body **ret, struct hcl_diags *d)
 {
     struct hcl_source *src = mem_new(ctx, struct hcl_source);
-    if (n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0) { /* the mark that some editors put before UTF-8 */
+    if (n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0) {
+        /* the mark that some editors put before UTF-8 */
         s += 3;
         n -= 3;
     }

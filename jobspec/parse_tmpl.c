@@ -205,7 +205,8 @@ read_sequence(struct parser *p, struct parts *ps)
             return false;
     }
     if (p->tok.type != TOK_TEND) {
-        parse_expected(p, "Unclosed template", "\"}\" after the expression (write $${ for a literal ${)");
+        parse_expected(p, "Unclosed template",
+                       "\"}\" after the expression (write $${ for a literal ${)");
         return false;
     }
     q.trim_r = p->tok.trim;

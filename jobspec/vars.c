@@ -147,7 +147,8 @@ read_locals(struct vars *vs, const struct block *b)
     for (size_t i = 0; i < b->body->n_attrs; i++) {
         const struct attr *a = b->body->attrs[i];
         if (ev->n_locals >= HCL_VARIABLES_MAX) {
-            bad(vs, &a->name_r, "Too many locals", "A file has at most %d locals.", HCL_VARIABLES_MAX);
+            bad(vs, &a->name_r, "Too many locals", "A file has at most %d locals.",
+                HCL_VARIABLES_MAX);
             return;
         }
         for (size_t k = 0; k < ev->n_locals; k++)

@@ -111,7 +111,8 @@ addr_is_numeric(const struct addr *a)
 {
     uint8_t out[sizeof(struct in6_addr)];
 
-    return a->is_unix || inet_pton(AF_INET, a->host, out) == 1 || inet_pton(AF_INET6, a->host, out) == 1;
+    return a->is_unix || inet_pton(AF_INET, a->host, out) == 1 ||
+           inet_pton(AF_INET6, a->host, out) == 1;
 }
 
 const char *

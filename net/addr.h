@@ -14,7 +14,8 @@ struct addr {
     bool is_unix;
     uint16_t port;
     char host[256]; /* name or numeric address; the path of a unix socket */
-    char from[48];  /* to connect from: a numeric address of this machine; "": the kernel chooses one */
+    char from[48]; /* to connect from: a numeric address of this machine; "": the kernel chooses one
+                    */
 };
 
 /* `port_dflt` where the text has none (0: a port is required). */

@@ -68,7 +68,8 @@ datagram_open(struct loop *l, const char *host, uint16_t port, datagram_fn *got,
 {
     struct sockaddr_storage ss = {0};
     if (!numeric(host, port, &ss))
-        return err_set(e, -ERR_INVALID, "'%s' is no IP address, and gossip goes by UDP: set one", host);
+        return err_set(e, -ERR_INVALID, "'%s' is no IP address, and gossip goes by UDP: set one",
+                       host);
     struct datagram *d = mem_new(NULL, struct datagram);
     d->loop = l;
     d->got = got;

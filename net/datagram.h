@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Datagrams: a UDP socket on a loop. What is sent may be lost, also here when the kernel has no room.
+ * Datagrams: a UDP socket on a loop. What is sent may be lost, also here when the kernel has no
+ * room.
  */
 #ifndef PADDOCK_NET_DATAGRAM_H
 #define PADDOCK_NET_DATAGRAM_H

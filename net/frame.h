@@ -18,7 +18,10 @@
 #include "common/err.h"
 #include "net/loop.h"
 
-enum { FRAME_FIRST_MAX = 4096, FRAME_PATIENCE_MS = 5000 /* with a peer's network, then it is closed */ };
+enum {
+    FRAME_FIRST_MAX = 4096,
+    FRAME_PATIENCE_MS = 5000 /* with a peer's network, then it is closed */
+};
 
 struct frame_conn;
 

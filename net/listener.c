@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Listeners: accept, with limits in total and per peer address. Memory goes when the listener and the
- * last of its streams are closed.
+ * Listeners: accept, with limits in total and per peer address. Memory goes when the listener and
+ * the last of its streams are closed.
  */
 #include <errno.h>
 #include <poll.h>
@@ -25,7 +25,8 @@
 
 enum { ACCEPT_PAUSE_MS = 20 };
 
-/* The connections of one address; of all unix sockets together, which have no limit of their own. */
+/* The connections of one address; of all unix sockets together, which have no limit of their own.
+ */
 struct peer {
     struct listener *listener;
     char host[64];
@@ -140,8 +141,9 @@ accept_cb(uv_stream_t *h, int status)
     struct listener *n = h->data;
 
     if (status < 0) {
-        /* Out of fds all the same. Where libuv can it closes those that wait and does not come here; else
-         * it tries again at once, for as long as there are none: let others give some back. */
+        /* Out of fds all the same. Where libuv can it closes those that wait and does not come
+         * here; else it tries again at once, for as long as there are none: let others give some
+         * back. */
         if (status == UV_EMFILE || status == UV_ENFILE)
             (void)poll(NULL, 0, ACCEPT_PAUSE_MS);
         if (clock_mono_ns() - n->told_ns > 10 * NS_PER_S) {
@@ -155,13 +157,15 @@ accept_cb(uv_stream_t *h, int status)
     if (!s)
         return;
     const struct peer *p = s->gone_arg;
-    /* even refusals have an end; and too few fds leave none for words, which take a while to be read */
+    /* even refusals have an end; and too few fds leave none for words, which take a while to be
+     * read */
     if (n->conns > n->cfg.conns_max + n->cfg.conns_max / 4 ||
         transport_fds_short(s->t, LISTENER_FDS_KEPT / 2)) {
         stream_close(s);
         return;
     }
-    bool over = !n->is_unix && p->n > (is_loopback(p->host) ? n->cfg.per_loopback : n->cfg.per_peer);
+    bool over =
+        !n->is_unix && p->n > (is_loopback(p->host) ? n->cfg.per_loopback : n->cfg.per_peer);
     if (over && n->cfg.make_room)
         over = !n->cfg.make_room(n->cfg.arg, s);
     /* files, pidfds and our own connections need the last fds more than another peer does */

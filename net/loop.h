@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The event loop: a thin wrapper over libuv (only net/ includes <uv.h>). One loop per I/O thread; all
- * functions but loop_post and loop_stop are called on the thread that runs it (or before it runs).
+ * The event loop: a thin wrapper over libuv (only net/ includes <uv.h>). One loop per I/O thread;
+ * all functions but loop_post and loop_stop are called on the thread that runs it (or before it
+ * runs).
  *
  * Rules: nothing on the loop blocks. A callback comes exactly once per event and never from inside
- * the call that started it. Closing is counted: memory goes when libuv has closed the last handle, and
- * loop_free aborts when somebody left a timer, watch or stream open. A loop without work sleeps.
+ * the call that started it. Closing is counted: memory goes when libuv has closed the last handle,
+ * and loop_free aborts when somebody left a timer, watch or stream open. A loop without work
+ * sleeps.
  */
 #ifndef PADDOCK_NET_LOOP_H
 #define PADDOCK_NET_LOOP_H
@@ -22,7 +24,8 @@ typedef void loop_fn(void *arg);
 struct loop *loop_new(void);
 /* Until loop_stop. May be run again. */
 void loop_run(struct loop *l);
-/* The longest time that loop_run() did not look for events since this was asked last, ns. Any thread. */
+/* The longest time that loop_run() did not look for events since this was asked last, ns. Any
+ * thread. */
 int64_t loop_longest_turn_ns(struct loop *l);
 /* Makes loop_run return after the current turn. Thread-safe. */
 void loop_stop(struct loop *l);
@@ -45,8 +48,8 @@ void loop_post(struct loop *l, loop_fn *fn, void *arg);
 struct timer *timer_start(struct loop *l, int64_t delay_ms, loop_fn *fn, void *arg);
 void timer_stop(struct timer *t); /* NULL is fine */
 
-/* Level-triggered readiness of an fd, which is borrowed and must stay open until watch_stop. `events`
- * given to fn may hold both, or WATCH_ERROR (treat as readable: the next read tells). */
+/* Level-triggered readiness of an fd, which is borrowed and must stay open until watch_stop.
+ * `events` given to fn may hold both, or WATCH_ERROR (treat as readable: the next read tells). */
 enum { WATCH_READ = 1, WATCH_WRITE = 2, WATCH_ERROR = 4, WATCH_PRIORITY = 8 /* POLLPRI */ };
 typedef void watch_fn(void *arg, int fd, unsigned events);
 /* NULL when the fd cannot be polled (a regular file). */

@@ -5,26 +5,28 @@
  *
  * Wire: the first byte of a connection names its protocol ('P'); then frames in both directions:
  *
- *   u32 length of body | u8 kind | u8 version | u16 method | u64 request id | u32 deadline ms | body
+ *   u32 length of body | u8 kind | u8 version | u16 method | u64 request id | u32 deadline ms |
+ *   body
  *
- * all big-endian, 20 bytes of head. Kinds: 1 call (u16 length of the envelope, envelope, request; both
- * in msgpack by their types), 2 reply (response in msgpack), 3 error (u32 code, text), 4 cancel (no
- * body). Calls go both ways over a connection: what its server calls, the side that dialled serves.
+ * all big-endian, 20 bytes of head. Kinds: 1 call (u16 length of the envelope, envelope, request;
+ * both in msgpack by their types), 2 reply (response in msgpack), 3 error (u32 code, text), 4
+ * cancel (no body). Calls go both ways over a connection: what its server calls, the side that
+ * dialled serves.
  *
- * A method whose line says `stream` goes on after the call: its bytes are frames of kind 5 from the caller,
- * 7 back to it (RPC_STREAM_FRAME at most, without a body there are none). Of each direction
- * RPC_STREAM_WINDOW bytes may be on their way; a grant (6, 8; u32) allows so many more, when a reader has
- * taken them: more than was granted closes the connection. It ends with kind 9 (no body: the end of what
- * comes back), an error or a cancel. Streams take turns by frame; calls, answers and grants go before
- * them, so that a stream, read or not, delays no heartbeat.
+ * A method whose line says `stream` goes on after the call: its bytes are frames of kind 5 from the
+ * caller, 7 back to it (RPC_STREAM_FRAME at most, without a body there are none). Of each direction
+ * RPC_STREAM_WINDOW bytes may be on their way; a grant (6, 8; u32) allows so many more, when a
+ * reader has taken them: more than was granted closes the connection. It ends with kind 9 (no body:
+ * the end of what comes back), an error or a cancel. Streams take turns by frame; calls, answers
+ * and grants go before them, so that a stream, read or not, delays no heartbeat.
  *
- * `deadline ms` is the time the caller still waits for the answer, so clocks need not agree. Bodies are
- * at most RPC_FRAME_MAX, envelopes RPC_ENVELOPE_MAX; anything malformed closes the connection, a body that
- * does not decode answers its call with ERR_INVALID. A request of RPC_LARGE or more is decoded, and freed, by
- * a worker thread: calls that come later may be handled before it.
+ * `deadline ms` is the time the caller still waits for the answer, so clocks need not agree. Bodies
+ * are at most RPC_FRAME_MAX, envelopes RPC_ENVELOPE_MAX; anything malformed closes the connection,
+ * a body that does not decode answers its call with ERR_INVALID. A request of RPC_LARGE or more is
+ * decoded, and freed, by a worker thread: calls that come later may be handled before it.
  *
- * Head and error are the same in every version: a call of another version is answered with an error of
- * that version, so that its caller can read why.
+ * Head and error are the same in every version: a call of another version is answered with an error
+ * of that version, so that its caller can read why.
  *
  * Threads: everything on the loop thread. A completion comes exactly once, never from inside
  * rpc_send. A handler answers each call exactly once, at once or later; after the connection died,
@@ -42,7 +44,9 @@
 #include "net/loop.h"
 
 #define RPC_PROTOCOL_BYTE 'P'
-enum { RPC_VERSION = 2 }; /* 0 had no envelope, 1 no streams and no calls to the side that dialled */
+enum {
+    RPC_VERSION = 2
+}; /* 0 had no envelope, 1 no streams and no calls to the side that dialled */
 
 struct rpc_link; /* a connection, by either side; private: rpc_link_int.h */
 struct stream;   /* net/stream.h */
@@ -62,20 +66,23 @@ struct rpc_service {
 /* A talloc context of the call, freed after the answer. */
 void *rpc_call_ctx(struct rpc_call *call);
 const struct rpc_method *rpc_call_method(const struct rpc_call *call);
-const struct rpc_envelope *rpc_call_envelope(const struct rpc_call *call); /* never NULL; of the call */
+const struct rpc_envelope *
+rpc_call_envelope(const struct rpc_call *call); /* never NULL; of the call */
 /* loop_now_ms() at which the caller gives up. */
 int64_t rpc_call_deadline_ms(const struct rpc_call *call);
 const char *rpc_call_peer(const struct rpc_call *call); /* "10.0.0.7:4321", "local" */
-/* fn(arg) once when nobody waits for the answer any more (cancelled, deadline over, connection gone):
- * stop the work and answer, which frees the call. NULL removes it. Never called after the answer. */
+/* fn(arg) once when nobody waits for the answer any more (cancelled, deadline over, connection
+ * gone): stop the work and answer, which frees the call. NULL removes it. Never called after the
+ * answer. */
 void rpc_call_on_cancel(struct rpc_call *call, loop_fn *fn, void *arg);
-/* Runs a handler of a call, the first one or a later one: the memory of the call stays until that returns,
- * also where it answers before. False: it was answered, and is gone (in a handler of its own: soon). */
+/* Runs a handler of a call, the first one or a later one: the memory of the call stays until that
+ * returns, also where it answers before. False: it was answered, and is gone (in a handler of its
+ * own: soon). */
 bool rpc_call_handle(struct rpc_call *call, rpc_handler *fn, void *arg, const void *req);
 /* `resp` is of the method's response type; encoded before the function returns. */
 void rpc_reply(struct rpc_call *call, const void *resp);
-/* The same, but a caller in this process gets `resp` itself, which owns all that it refers to and is no
- * larger than a frame. */
+/* The same, but a caller in this process gets `resp` itself, which owns all that it refers to and
+ * is no larger than a frame. */
 void rpc_hand_over(struct rpc_call *call, const void *resp);
 /* A request that is large, as it came, to be passed on; NULL: it is not. */
 const struct buf *rpc_call_encoded(const struct rpc_call *call);
@@ -86,8 +93,8 @@ void rpc_failf(struct rpc_call *call, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Of a method with `stream`, once, before the call is answered: its bytes, for a new owner
- * (stream_accept), who may read and write at once and ends it after the answer. rpc_fail() ends it as well.
- * `peer`: as whom stream_peer() shows the other side; NULL: as the connection's. */
+ * (stream_accept), who may read and write at once and ends it after the answer. rpc_fail() ends it
+ * as well. `peer`: as whom stream_peer() shows the other side; NULL: as the connection's. */
 struct stream *rpc_call_stream(struct rpc_call *call, const char *peer);
 /* The connection that the call came over, to call back; NULL: it has gone. */
 struct rpc_link *rpc_call_link(const struct rpc_call *call);
@@ -96,8 +103,8 @@ struct rpc_link *rpc_call_link(const struct rpc_call *call);
 struct rpc_server *rpc_listen(struct loop *l, const char *addr, uint16_t port,
                               const struct rpc_service *services, size_t n, void *arg,
                               struct err *e);
-/* Connections that name that protocol are given away: take(arg, fd, p, n) gets the socket, and what came over
- * it behind the byte. They do not count any more. */
+/* Connections that name that protocol are given away: take(arg, fd, p, n) gets the socket, and what
+ * came over it behind the byte. They do not count any more. */
 typedef void rpc_take_fn(void *arg, int fd, const uint8_t *p, size_t n);
 void rpc_server_give(struct rpc_server *s, uint8_t protocol, rpc_take_fn *take, void *arg);
 uint16_t rpc_server_port(const struct rpc_server *s);
@@ -110,25 +117,27 @@ void rpc_server_close(struct rpc_server *s);
 struct rpc_client;
 
 /* One connection to one of "host:port", made when there is a call to send; a broken one is remade
- * with jittered backoff, to the next server, only while calls wait. Where there are others, a server is
- * left when it does not take the connection for RPC_CONNECT_MS (known by name: in the first round), or says
- * nothing in all the time of a call.
- * The list is copied. `from`: a numeric address of this machine to connect from; NULL: the kernel chooses
- * one. */
-struct rpc_client *rpc_dial(struct loop *l, const struct str_list *servers, const char *from, struct err *e);
-/* In process; the same frames are encoded and decoded, nothing is shared but what is handed over. */
+ * with jittered backoff, to the next server, only while calls wait. Where there are others, a
+ * server is left when it does not take the connection for RPC_CONNECT_MS (known by name: in the
+ * first round), or says nothing in all the time of a call. The list is copied. `from`: a numeric
+ * address of this machine to connect from; NULL: the kernel chooses one. */
+struct rpc_client *rpc_dial(struct loop *l, const struct str_list *servers, const char *from,
+                            struct err *e);
+/* In process; the same frames are encoded and decoded, nothing is shared but what is handed over.
+ */
 struct rpc_client *rpc_local(struct loop *l, const struct rpc_service *services, size_t n,
                              void *arg);
 /* What the other side may call, over the same connection. The table is borrowed. */
 void rpc_serve(struct rpc_client *c, const struct rpc_service *services, size_t n, void *arg);
-/* The servers that there are by now ("ip:port", RPC_SERVERS_MAX at most), in place of those of an earlier
- * call: they are tried before those of rpc_dial(), which are kept. The connection stays. When there is one
- * more, it goes to one of them by chance RPC_REBALANCE_MS to RPC_REBALANCE_MAX_MS later, once no bytes
- * stream and only reads are open, which are asked again. 0: they are these already; 1: they are new;
- * -ERR_INVALID, and nothing changes: one is no such address. Not of rpc_local(). */
+/* The servers that there are by now ("ip:port", RPC_SERVERS_MAX at most), in place of those of an
+ * earlier call: they are tried before those of rpc_dial(), which are kept. The connection stays.
+ * When there is one more, it goes to one of them by chance RPC_REBALANCE_MS to RPC_REBALANCE_MAX_MS
+ * later, once no bytes stream and only reads are open, which are asked again. 0: they are these
+ * already; 1: they are new; -ERR_INVALID, and nothing changes: one is no such address. Not of
+ * rpc_local(). */
 int rpc_set_servers(struct rpc_client *c, const struct str_list *servers, struct err *e);
-/* What it is connected to is of no use: another server is asked from now on, if there is one. Reads that are
- * open are asked again there, other calls fail with -ERR_CLOSED. */
+/* What it is connected to is of no use: another server is asked from now on, if there is one. Reads
+ * that are open are asked again there, other calls fail with -ERR_CLOSED. */
 void rpc_leave(struct rpc_client *c);
 /* Those, or those of rpc_dial() before, "host:port" each; of rpc_local() none. Owned by ctx. */
 struct str_list rpc_servers(const struct rpc_client *c, const void *ctx);
@@ -150,9 +159,10 @@ struct rpc_request {
 
 /* Any thread: a request that is large. That it is too large is told by rpc_send(). */
 void rpc_encode(struct buf *b, enum rpc_id id, const void *req);
-/* All of it is encoded before the function returns. A call that was not sent when the connection broke
- * waits for the next one, but fails with -ERR_UNAVAILABLE when connecting failed for
- * RPC_PATIENCE_MS; one that was sent fails with -ERR_CLOSED. Returns an id for rpc_cancel, never 0. */
+/* All of it is encoded before the function returns. A call that was not sent when the connection
+ * broke waits for the next one, but fails with -ERR_UNAVAILABLE when connecting failed for
+ * RPC_PATIENCE_MS; one that was sent fails with -ERR_CLOSED. Returns an id for rpc_cancel, never 0.
+ */
 uint64_t rpc_send(struct rpc_client *c, const struct rpc_request *r, rpc_done *done, void *arg);
 /* Gives up: done comes with -ERR_CANCELED in a later turn. Unknown ids are ignored. */
 void rpc_cancel(struct rpc_client *c, uint64_t call_id);
@@ -163,10 +173,10 @@ struct rpc_link *rpc_client_link(struct rpc_client *c);
 void *rpc_link_ctx(struct rpc_link *l);
 uint64_t rpc_link_send(struct rpc_link *l, const struct rpc_request *r, rpc_done *done, void *arg);
 void rpc_link_cancel(struct rpc_link *l, uint64_t call_id);
-/* A call of a method with `stream`: its bytes, for a new owner (stream_accept), who may write at once. They
- * end cleanly when the other side has ended them, and with a code after `opened` was told an error. When the
- * owner closes the stream, the call is cancelled, and `opened` does not come any more. The time-out is that
- * of the answer alone. */
+/* A call of a method with `stream`: its bytes, for a new owner (stream_accept), who may write at
+ * once. They end cleanly when the other side has ended them, and with a code after `opened` was
+ * told an error. When the owner closes the stream, the call is cancelled, and `opened` does not
+ * come any more. The time-out is that of the answer alone. */
 struct stream *rpc_link_open(struct rpc_link *l, const struct rpc_request *r, rpc_done *opened,
                              void *arg);
 

@@ -112,10 +112,11 @@ rpc_calls_answer(struct rpc_link *l, const struct rpc_head *h, const uint8_t *bo
     }
     auto_mem void *ctx = mem_ctx("rpc response");
     if (h->version != RPC_VERSION)
-        err_set(&e, -ERR_METHOD,
-                "rpc %s: the server speaks version %u of the RPC protocol, this agent %d: run the same "
-                "release on both",
-                p->method->name, h->version, RPC_VERSION);
+        err_set(
+            &e, -ERR_METHOD,
+            "rpc %s: the server speaks version %u of the RPC protocol, this agent %d: run the same "
+            "release on both",
+            p->method->name, h->version, RPC_VERSION);
     else if (h->kind == RPC_KIND_ERROR)
         rpc_get_error(body, h->len, &e);
     else if (rpc_decode(ctx, p->method->resp, body, h->len, &resp, &e) < 0)
@@ -137,7 +138,8 @@ rpc_calls_hand(struct rpc_link *l, uint64_t id, const void *resp)
 static bool
 may_repeat(const struct rpc_pending *p)
 {
-    return p->link->cfg.wanted != NULL && (p->method->flags & RPC_READ) && !(p->method->flags & RPC_STREAM);
+    return p->link->cfg.wanted != NULL && (p->method->flags & RPC_READ) &&
+           !(p->method->flags & RPC_STREAM);
 }
 
 static void

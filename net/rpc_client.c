@@ -19,7 +19,8 @@ struct rpc_client {
     bool closed;
     struct rpc_reader reader;
     /* over the network */
-    struct addr *servers; /* in the order in which they are tried: those learned, then those given */
+    struct addr
+        *servers; /* in the order in which they are tried: those learned, then those given */
     size_t n_servers, n_given, next;
     struct addr at; /* the one that is connected, or is to be */
     struct stream *stream;
@@ -292,8 +293,8 @@ connect_next(struct rpc_client *c)
     c->refs++;
     c->at = c->servers[c->next];
     c->next = (c->next + 1) % c->n_servers;
-    /* Looking up a name may be what takes long: in a second round it gets all its time. What is sent to an
-     * address and lost is sent again by us; the kernel would do so later and later. */
+    /* Looking up a name may be what takes long: in a second round it gets all its time. What is
+     * sent to an address and lost is sent again by us; the kernel would do so later and later. */
     if (addr_is_numeric(&c->at) || (c->n_servers > 1 && c->failed++ < c->n_servers))
         c->late = timer_start(c->loop, RPC_CONNECT_MS, late_cb, c);
     c->stream = stream_connect(c->loop, &c->at, &client_ops, c);
@@ -381,7 +382,8 @@ rpc_client_rebalance(struct rpc_client *c)
 {
     if (c->way != WAY_UP)
         return; /* it connects to one of them by itself */
-    if (c->link->calls || c->link->streams[0] || c->link->streams[1] || !rpc_calls_only_reads(c->link)) {
+    if (c->link->calls || c->link->streams[0] || c->link->streams[1] ||
+        !rpc_calls_only_reads(c->link)) {
         rebalance_in(c, RPC_REBALANCE_MS / 2);
         return;
     }
@@ -484,9 +486,11 @@ client_make(struct loop *l, const struct rpc_link_config *cfg)
 struct rpc_client *
 rpc_dial(struct loop *l, const struct str_list *servers, const char *from, struct err *e)
 {
-    struct rpc_client *c = client_make(
-        l, &(struct rpc_link_config){
-               .peer = "server", .send = send_out, .queued = queued_out, .wanted = wanted, .mute = mute});
+    struct rpc_client *c = client_make(l, &(struct rpc_link_config){.peer = "server",
+                                                                    .send = send_out,
+                                                                    .queued = queued_out,
+                                                                    .wanted = wanted,
+                                                                    .mute = mute});
 
     if (servers->n == 0)
         err_set(e, -ERR_INVALID, "no server address given");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Private to net/: a link is one RPC connection, whoever made it and whatever carries it, with the calls and
- * streams under way in both directions. Ids are the caller's and the kind of a frame says whose it is, so
- * the two directions need not agree on them.
+ * Private to net/: a link is one RPC connection, whoever made it and whatever carries it, with the
+ * calls and streams under way in both directions. Ids are the caller's and the kind of a frame says
+ * whose it is, so the two directions need not agree on them.
  *
  *   rpc_link.c     frames in, whose turn it is to send, life
  *   rpc_serve.c    calls that came in
@@ -27,7 +27,8 @@ struct rpc_link_config {
     bool local; /* the caller's clock is ours: its cancel ends a call, no second timer */
     /* A frame in at most TRANSPORT_BUFS_MAX pieces; takes their memory. */
     void (*send)(void *carrier, struct buf *bufs, size_t n);
-    void (*hand)(void *carrier, uint64_t id, const void *resp); /* local: an answer as it is, at once */
+    void (*hand)(void *carrier, uint64_t id,
+                 const void *resp);  /* local: an answer as it is, at once */
     size_t (*queued)(void *carrier); /* bytes sent that wait; rpc_link_drained() tells of less */
     void (*wanted)(void *carrier); /* a call waits for the connection; NULL: there is one */
     void (*mute)(void *carrier); /* nothing came in all the time of a call; NULL: that is so */
@@ -57,7 +58,8 @@ struct rpc_link *rpc_link_new(const struct rpc_link_config *cfg);
 bool rpc_link_frame(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body);
 /* There is a connection: what waits is sent. */
 void rpc_link_up(struct rpc_link *l);
-/* The connection broke: calls that were sent end, and so do calls that have waited for RPC_PATIENCE_MS. */
+/* The connection broke: calls that were sent end, and so do calls that have waited for
+ * RPC_PATIENCE_MS. */
 void rpc_link_down(struct rpc_link *l, const char *why);
 /* Less than STREAM_LOW_WATER waits to be sent. */
 void rpc_link_drained(struct rpc_link *l);
@@ -88,8 +90,8 @@ void rpc_calls_hand(struct rpc_link *l, uint64_t id, const void *resp);
 void rpc_calls_up(struct rpc_link *l);
 void rpc_calls_down(struct rpc_link *l);
 void rpc_calls_end(struct rpc_link *l, int code, const char *why); /* completes all */
-/* What was sent and is not answered reads, and can be asked again over another connection (of a client: it
- * has `wanted`). */
+/* What was sent and is not answered reads, and can be asked again over another connection (of a
+ * client: it has `wanted`). */
 bool rpc_calls_only_reads(const struct rpc_link *l);
 /* Those wait for the next connection. */
 void rpc_calls_again(struct rpc_link *l);
@@ -104,7 +106,8 @@ struct stream *rpc_stream_take(struct rpc_stream *s, const char *peer);
 void rpc_stream_drop(struct rpc_stream *s); /* one that nobody took */
 /* Frames of its call. False: malformed, or more than was granted. */
 bool rpc_stream_frame(struct rpc_stream *s, const struct rpc_head *h, const uint8_t *body);
-/* Nothing comes or goes any more. 0: the peer's end of file, behind what has come; else an error. */
+/* Nothing comes or goes any more. 0: the peer's end of file, behind what has come; else an error.
+ */
 void rpc_stream_over(struct rpc_stream *s, int status);
 void rpc_stream_over_all(struct rpc_link *l, int status); /* but those whose calls wait */
 /* Sends from the streams of the link, by turns, while there is room. */

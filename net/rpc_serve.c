@@ -276,7 +276,8 @@ rpc_serve_call(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body
         l->last_id = h->id;
     if (h->version != RPC_VERSION)
         err_set(&e, -ERR_METHOD,
-                "the caller speaks version %u of the RPC protocol, this server %d: run the same release "
+                "the caller speaks version %u of the RPC protocol, this server %d: run the same "
+                "release "
                 "on both",
                 h->version, RPC_VERSION);
     else

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The bytes of a call that goes on, as a transport of streams. Each side sends what the other has granted
- * and no more; a grant follows what was taken by whoever reads, not what arrived, so a reader that stalls
- * costs a window. What may not be sent yet waits in the stream, and only then counts as queued.
+ * The bytes of a call that goes on, as a transport of streams. Each side sends what the other has
+ * granted and no more; a grant follows what was taken by whoever reads, not what arrived, so a
+ * reader that stalls costs a window. What may not be sent yet waits in the stream, and only then
+ * counts as queued.
  */
 #include "common/hash.h"
 
@@ -356,7 +357,8 @@ stream_write_op(struct transport *t, struct buf *bufs, size_t n)
         return 0;
     if (buf_error(&s->out.b))
         return buf_error(&s->out.b);
-    /* who waits for a turn goes first; without one of those there is no `wrote` to come from in here */
+    /* who waits for a turn goes first; without one of those there is no `wrote` to come from in
+     * here */
     while (s->link->first == NULL && fifo_len(&s->out) > 0 && s->credit > 0 && has_room(s->link))
         send_some(s);
     turn_add(s);

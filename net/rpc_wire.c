@@ -82,8 +82,8 @@ rpc_reader_done(struct rpc_reader *r)
     r->data.len = 0;
 }
 
-/* Whole frames of p[0..n); *used counts their bytes. Of the next one at most the head, if it brings bytes
- * of a stream. */
+/* Whole frames of p[0..n); *used counts their bytes. Of the next one at most the head, if it brings
+ * bytes of a stream. */
 static int
 frames(struct rpc_reader *r, const uint8_t *p, size_t n, size_t *used)
 {

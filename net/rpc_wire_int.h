@@ -55,7 +55,8 @@ void rpc_reader_done(struct rpc_reader *r);
 /* -ERR_INVALID: malformed, close the connection. 1: a frame function said stop. */
 int rpc_reader_feed(struct rpc_reader *r, const uint8_t *p, size_t n);
 
-/* Appends the envelope of a call; NULL: an empty one. -ERR_LIMIT: it is larger than RPC_ENVELOPE_MAX. */
+/* Appends the envelope of a call; NULL: an empty one. -ERR_LIMIT: it is larger than
+ * RPC_ENVELOPE_MAX. */
 int rpc_put_envelope(struct buf *b, const struct rpc_envelope *env);
 /* Decodes that at the start of a body into ctx; *used: its bytes. */
 int rpc_get_envelope(const void *ctx, const uint8_t *p, size_t n, const struct rpc_envelope **ret,

@@ -72,9 +72,10 @@ splice(struct stream *a, struct stream *b, loop_fn *done, void *arg)
 {
     struct splice *both = mem_new(NULL, struct splice);
 
-    *both = (struct splice){.side = {{both, &both->side[1], a, false}, {both, &both->side[0], b, false}},
-                            .done = done,
-                            .arg = arg};
+    *both = (struct splice){
+        .side = {{both, &both->side[1], a, false}, {both, &both->side[0], b, false}},
+        .done = done,
+        .arg = arg};
     stream_accept(a, &ops, &both->side[0]);
     stream_accept(b, &ops, &both->side[1]);
 }

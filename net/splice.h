@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two streams as one: the bytes of each are written to the other, no faster than its reader takes them, and
- * both end together.
+ * Two streams as one: the bytes of each are written to the other, no faster than its reader takes
+ * them, and both end together.
  */
 #ifndef PADDOCK_NET_SPLICE_H
 #define PADDOCK_NET_SPLICE_H

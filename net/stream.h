@@ -5,9 +5,9 @@
  *
  * A stream belongs to its owner until `on_close`, which comes exactly once, from the loop, whatever
  * the reason; after it the pointer is dead. After stream_close no other callback comes. Written
- * memory is taken, queued without bound up to STREAM_QUEUE_MAX (beyond: closed with -ERR_LIMIT); who
- * produces much asks stream_queued and waits for `on_drain`. Queued bytes that make no progress for
- * STREAM_STALL_MS close the stream.
+ * memory is taken, queued without bound up to STREAM_QUEUE_MAX (beyond: closed with -ERR_LIMIT);
+ * who produces much asks stream_queued and waits for `on_drain`. Queued bytes that make no progress
+ * for STREAM_STALL_MS close the stream.
  */
 #ifndef PADDOCK_NET_STREAM_H
 #define PADDOCK_NET_STREAM_H
@@ -39,12 +39,13 @@ void stream_read(struct stream *s, bool on);
 /* Takes the memory of the buffers, which are empty afterwards. A buffer in error closes. */
 void stream_write(struct stream *s, struct buf *bufs, size_t n);
 size_t stream_queued(const struct stream *s);
-/* End of file to the peer, behind what is queued; reading goes on, and what is written later is dropped. */
+/* End of file to the peer, behind what is queued; reading goes on, and what is written later is
+ * dropped. */
 void stream_end(struct stream *s);
 const char *stream_peer(const struct stream *s);
 void stream_close(struct stream *s);
-/* Closes when all is written; with `linger_ms` after an end-of-file to the peer and a while of reading
- * and dropping, so that it sees our last words. on_data comes no more. */
+/* Closes when all is written; with `linger_ms` after an end-of-file to the peer and a while of
+ * reading and dropping, so that it sees our last words. on_data comes no more. */
 void stream_finish(struct stream *s, int64_t linger_ms);
 
 struct listener_config {

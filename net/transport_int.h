@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Transports: what carries the bytes of a stream. Private to net/. A socket is one (transport.c: TCP
- * and unix); a filter such as TLS is one as well, which sits on another as its upper side.
+ * Transports: what carries the bytes of a stream. Private to net/. A socket is one (transport.c:
+ * TCP and unix); a filter such as TLS is one as well, which sits on another as its upper side.
  *
- * Limits, time-outs and the order of ending are the stream's (stream.c); a transport moves bytes. Its
- * events come on the loop, never from inside a call; after close only `closed` comes, once, and then it
- * is dead. It is a talloc object, which its upper side takes.
+ * Limits, time-outs and the order of ending are the stream's (stream.c); a transport moves bytes.
+ * Its events come on the loop, never from inside a call; after close only `closed` comes, once, and
+ * then it is dead. It is a talloc object, which its upper side takes.
  */
 #ifndef PADDOCK_NET_TRANSPORT_H
 #define PADDOCK_NET_TRANSPORT_H
@@ -45,12 +45,14 @@ struct transport {
     const struct transport_ops *ops;
     const struct transport_events *up;
     void *arg; /* of `up` */
-    bool patient; /* what carries it is watched for a peer that does not read: no time-out of its own */
+    bool patient; /* what carries it is watched for a peer that does not read: no time-out of its
+                     own */
 };
 
 /* A socket that does nothing yet; `up` and `arg` are still to be set. */
 struct transport *transport_socket(struct loop *l, bool is_unix);
-/* Looks up the name and connects; `connected` comes once, unless it fails here or is closed before. */
+/* Looks up the name and connects; `connected` comes once, unless it fails here or is closed before.
+ */
 int transport_connect(struct transport *t, const struct addr *a);
 /* The connection that waits at a listening handle; false: it has gone. */
 bool transport_accept(struct transport *t, uv_stream_t *listening);
@@ -59,8 +61,8 @@ int transport_give(const struct transport *t);
 /* Takes a socket that another gave; false: it cannot, the descriptor stays the caller's. */
 bool transport_adopt(struct transport *t, int fd);
 void transport_peer(const struct transport *t, struct addr *ret); /* host "": not known */
-/* Of TCP: closed when what was sent is not acknowledged for so long. The kernel alone would try for minutes,
- * less and less often, also long after the network is back. */
+/* Of TCP: closed when what was sent is not acknowledged for so long. The kernel alone would try for
+ * minutes, less and less often, also long after the network is back. */
 void transport_patience(const struct transport *t, unsigned ms);
 /* Fewer than `kept` file descriptors are left beside that of the socket. */
 bool transport_fds_short(const struct transport *t, unsigned kept);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A server among others: peers, founding and gossip put together, and what its endpoints ask of them
- * (host.h). Order to read: its cluster, gossip, members, changes, opening.
+ * A server among others: peers, founding and gossip put together, and what its endpoints ask of
+ * them (host.h). Order to read: its cluster, gossip, members, changes, opening.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -207,14 +207,14 @@ static void
 nobody_answered(void *arg, const struct err *e)
 {
     (void)arg;
-    log_error("serf", "no address to join answered, as often as retry_max says: this server ends", "error",
-              e->text, NULL);
+    log_error("serf", "no address to join answered, as often as retry_max says: this server ends",
+              "error", e->text, NULL);
     log_fatal_exit();
 }
 
 int
-server_sync(struct server *s, const void *ctx, const struct server_sync *req, struct server_sync *ret,
-            struct err *e)
+server_sync(struct server *s, const void *ctx, const struct server_sync *req,
+            struct server_sync *ret, struct err *e)
 {
     if (s->gossip == NULL)
         return err_set(e, -ERR_UNAVAILABLE, "this server does not gossip, or stops");
@@ -246,9 +246,10 @@ server_members(struct server *s, const void *ctx, size_t *ret_n)
         bool taken_out = !alive && str_eq(h->region, s->cfg.region) && is_gone(s, h->id, &gone);
         bool hidden = known[i].state == MEMBER_PRUNED || (taken_out && gone.pruned);
         if (!hidden && !is_succeeded(known, n, &known[i]))
-            v[shown++] = (struct server_member){codec_clone(ctx, &type_server_hello, h), alive,
-                                                taken_out || known[i].state == MEMBER_LEFT,
-                                                s->found != NULL ? found_heard_ms(s->found, h->id) : 0};
+            v[shown++] =
+                (struct server_member){codec_clone(ctx, &type_server_hello, h), alive,
+                                       taken_out || known[i].state == MEMBER_LEFT,
+                                       s->found != NULL ? found_heard_ms(s->found, h->id) : 0};
     }
     if (n == 0)
         v[shown++] = (struct server_member){hello_of_self(s, ctx), true, false, 0};
@@ -360,7 +361,8 @@ server_join(struct server *s, const struct str_list *addrs, struct err *e)
 {
     if (s->gossip == NULL) {
         err_set(e, -ERR_CONFLICT,
-                "this server is one alone that others are not to hear: servers speak in plain text; set "
+                "this server is one alone that others are not to hear: servers speak in plain "
+                "text; set "
                 "server.plain_rpc = true on a network that you trust");
         return 0;
     }
@@ -383,7 +385,8 @@ server_forget(struct server *s, uint64_t id, bool prune)
 }
 
 void
-server_keyring(struct server *s, const char *op, const char *key, server_keyring_fn *done, void *arg)
+server_keyring(struct server *s, const char *op, const char *key, server_keyring_fn *done,
+               void *arg)
 {
     struct err e = ERR_INIT;
     enum keys_op what = keys_op_of(op);

@@ -69,5 +69,6 @@ work(void *arg, env_fn *fn, env_fn *done, void *x)
 void
 env_of_loop(struct env *ret, struct loop *l)
 {
-    *ret = (struct env){mono_ns, boot_ns, wall_ns, random_u64, new_id, post, timer, timer_end, work, l};
+    *ret = (struct env){mono_ns, boot_ns, wall_ns,   random_u64, new_id,
+                        post,    timer,   timer_end, work,       l};
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The environment: the only way to time, chance and other threads in server/ (check-style finds direct
- * calls). A server gets it from its loop; a test gives one whose clock stands still and whose functions run
- * when it says so. All but timers and work may be called on any thread.
+ * The environment: the only way to time, chance and other threads in server/ (check-style finds
+ * direct calls). A server gets it from its loop; a test gives one whose clock stands still and
+ * whose functions run when it says so. All but timers and work may be called on any thread.
  */
 #ifndef PADDOCK_SERVER_ENV_H
 #define PADDOCK_SERVER_ENV_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Holds, the pause of the scheduler and moved clocks (see hook.h). One process has one of each, whichever of
- * its servers is asked.
+ * Holds, the pause of the scheduler and moved clocks (see hook.h). One process has one of each,
+ * whichever of its servers is asked.
  */
 #include "server/hook.h"
 
@@ -143,7 +143,8 @@ is_point(const char *point, const char *what, const char *stage)
 
 /* NULL: nobody holds it. With the mutex. */
 static struct held *
-hold(const char *what, const char *stage, const struct type *t, const void *obj, const struct test_go *go)
+hold(const char *what, const char *stage, const struct type *t, const void *obj,
+     const struct test_go *go)
 {
     for (struct rule *r = ended != NULL && go->s == ended ? NULL : rules; r != NULL; r = r->next) {
         if (r->left == 0 || !is_point(r->point, what, stage))

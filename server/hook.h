@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where tests hold a server: only in a build with --enable-fault-injection. In any other build what stands
- * here is empty, and no symbol of the program begins with test_hook_ (make check-exports looks).
+ * Where tests hold a server: only in a build with --enable-fault-injection. In any other build what
+ * stands here is empty, and no symbol of the program begins with test_hook_ (make check-exports
+ * looks).
  *
  * A point is "METHOD:propose" (a write, between the handler's read of the state and its log entry),
- * "METHOD:apply" (its entry, and with it all that follow in the log), "METHOD:reply" (a write that is done,
- * or a read, before its answer), "plan:verify", "plan:propose" or "eval:dequeue". The leader's own word that
- * a node missed its heartbeat is a Node.UpdateStatus with the status "down". What is held is put aside until
- * it is released; nothing blocks but the apply thread, at an apply point.
+ * "METHOD:apply" (its entry, and with it all that follow in the log), "METHOD:reply" (a write that
+ * is done, or a read, before its answer), "plan:verify", "plan:propose" or "eval:dequeue". The
+ * leader's own word that a node missed its heartbeat is a Node.UpdateStatus with the status "down".
+ * What is held is put aside until it is released; nothing blocks but the apply thread, at an apply
+ * point.
  */
 #ifndef PADDOCK_SERVER_HOOK_H
 #define PADDOCK_SERVER_HOOK_H
@@ -28,9 +30,10 @@ struct test_go {
 
 #ifdef FAULT_INJECTION
 
-/* The body of /v1/test/link: "peer" (a server's name, or its address), "drop", "dup" (parts of 1), "delay_ms"
- * (a number, or least and most), "reorder", "cut" ("in", "out", "both"); what is not said is well. Of Raft's
- * messages alone: calls that are passed on, and gossip, go their way. False: there is no such server. */
+/* The body of /v1/test/link: "peer" (a server's name, or its address), "drop", "dup" (parts of 1),
+ * "delay_ms" (a number, or least and most), "reorder", "cut" ("in", "out", "both"); what is not
+ * said is well. Of Raft's messages alone: calls that are passed on, and gossip, go their way.
+ * False: there is no such server. */
 bool test_hook_link(struct server *s, const struct value *body);
 
 /* True: held, and go->fn comes later. False: go on at once. Any thread. */
@@ -47,16 +50,16 @@ void test_hook_pause(bool paused);
 void test_hook_env(struct env *e, bool mono);
 void test_hook_clock(int64_t mono_ns, int64_t wall_ns);
 
-/* For HTTP. `match`: a map, NULL: all; a key is found at any depth, "NodeID" also as the ID of a Node.
- * Returns the id of the hold. `count` 0: all that come until it is released. */
+/* For HTTP. `match`: a map, NULL: all; a key is found at any depth, "NodeID" also as the ID of a
+ * Node. Returns the id of the hold. `count` 0: all that come until it is released. */
 uint64_t test_hook_rule(const char *point, const struct value *match, int64_t count);
 /* False: there is no such hold. What it held goes on in the order in which it came. */
 bool test_hook_release(uint64_t id);
-/* Asks what the leader knows or does: "step", "broker", "hash", "ttl", "link", "scheduler", "clock", with the
- * members of /v1/test/'s body. Loop thread; done() comes on it, once. */
+/* Asks what the leader knows or does: "step", "broker", "hash", "ttl", "link", "scheduler",
+ * "clock", with the members of /v1/test/'s body. Loop thread; done() comes on it, once. */
 typedef void test_answer_fn(void *arg, int status, const char *json);
-void test_hook_ask(struct server *s, const char *what, const struct value *body, test_answer_fn *done,
-                   void *arg);
+void test_hook_ask(struct server *s, const char *what, const struct value *body,
+                   test_answer_fn *done, void *arg);
 /* A list of {"ID", "Point", "Count", "Held": [...]}. */
 struct value *test_hook_held(const void *ctx);
 

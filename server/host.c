@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the rooms of server/ use of the server that they are part of (see host.h): below all of them.
+ * What the rooms of server/ use of the server that they are part of (see host.h): below all of
+ * them.
  */
 #include "server/host_int.h"
 
@@ -155,7 +156,8 @@ void
 server_propose(struct server *s, struct intent *intent, enum home home, propose_fn *done, void *arg)
 {
     atomic_fetch_add_explicit(&s->raft.writes, 1, memory_order_relaxed);
-    if (home != HOME_LOOP || atomic_exchange_explicit(&s->raft.timing, true, memory_order_relaxed)) {
+    if (home != HOME_LOOP ||
+        atomic_exchange_explicit(&s->raft.timing, true, memory_order_relaxed)) {
         core_propose(s->core, intent, home, done, arg);
         return;
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the modules of server/ use of the server that they are part of: configuration, environment, state,
- * writes, watches. It is below all of them; server.c, on top, puts them together and implements it.
- * Functions are called on the loop thread unless they say otherwise.
+ * What the modules of server/ use of the server that they are part of: configuration, environment,
+ * state, writes, watches. It is below all of them; server.c, on top, puts them together and
+ * implements it. Functions are called on the loop thread unless they say otherwise.
  *
- * Threads: the loop (endpoints, watches, completions); those of server/core/core.h: raft (consensus) and
- * apply (state and leader's machines); the log writer. A write travels
+ * Threads: the loop (endpoints, watches, completions); those of server/core/core.h: raft
+ * (consensus) and apply (state and leader's machines); the log writer. A write travels
  *   server_propose -> raft -> log (fsync, group commit) -> raft -> apply -> done() at its home
  * and is durable and readable (server_read_begin) when done() is called without error.
  */
@@ -44,7 +44,8 @@ struct server_config {
     const char *http_addr;
     const char *version;    /* shown in members */
     unsigned expect;        /* servers that found the cluster; 0, 1: this one alone */
-    struct str_list join;   /* where others are asked, "host[:port]"; borrowed until server_new() returns */
+    struct str_list
+        join; /* where others are asked, "host[:port]"; borrowed until server_new() returns */
     const char *zone;       /* of failure; NULL: none */
     bool non_voting;        /* it follows, and never votes */
     const char *encrypt;    /* key of gossip in base64; NULL: none */
@@ -68,18 +69,19 @@ struct server_config {
 
 const struct server_config *server_cfg(const struct server *s);
 const struct env *server_env(const struct server *s);
-/* A snapshot of the state, for state_read_end(); any thread. Nobody reaches the state by another way. */
+/* A snapshot of the state, for state_read_end(); any thread. Nobody reaches the state by another
+ * way. */
 struct state_txn *server_read_begin(const struct server *s, const void *ctx);
-/* Every function that runs on a worker thread of the loop and reads the state goes in by this gate, which
- * server_stop() closes. The caller refs it. */
+/* Every function that runs on a worker thread of the loop and reads the state goes in by this gate,
+ * which server_stop() closes. The caller refs it. */
 struct gate *server_gate(const struct server *s);
 /* What runs while we lead, for the endpoints (server/leader/leader.h). */
 struct leader *server_leader(const struct server *s);
 /* The connections of nodes (server/call/endpoint.h). */
 struct ways *server_ways(const struct server *s);
 
-/* Explanations and simulations take a processor for a while: one at a time, whoever asks. False: one is being
- * made. Any thread. */
+/* Explanations and simulations take a processor for a while: one at a time, whoever asks. False:
+ * one is being made. Any thread. */
 bool server_query_begin(struct server *s);
 void server_query_end(struct server *s);
 
@@ -94,7 +96,8 @@ struct regions *server_abroad(const struct server *s);
 
 /* --- other servers (loop thread) --- */
 /* What this server says about itself, to `from`; NULL: it is alone, or stops. Owned by ctx. */
-struct server_hello *server_hello(struct server *s, const void *ctx, const struct server_hello *from);
+struct server_hello *server_hello(struct server *s, const void *ctx,
+                                  const struct server_hello *from);
 int server_consent(struct server *s, const struct server_consent_request *r, struct err *e);
 struct server_member {
     const struct server_hello *hello;
@@ -117,12 +120,14 @@ void server_ask(struct server *s, uint64_t id);
 /* How many of them have answered; `e`: why one has not. */
 size_t server_joined(struct server *s, const struct str_list *addrs, struct err *e);
 /* Another server tells what it knows of servers, and is told. */
-int server_sync(struct server *s, const void *ctx, const struct server_sync *req, struct server_sync *ret,
-                struct err *e);
+int server_sync(struct server *s, const void *ctx, const struct server_sync *req,
+                struct server_sync *ret, struct err *e);
 /* What an operator does with the key rings of gossip (server/gossip/gossip.h). */
 typedef void server_keyring_fn(void *arg, const struct err *e, const struct keyring_response *resp);
-void server_keyring(struct server *s, const char *op, const char *key, server_keyring_fn *done, void *arg);
-/* A server that failed counts as one that left, in all regions; `prune`: it is not shown any more. */
+void server_keyring(struct server *s, const char *op, const char *key, server_keyring_fn *done,
+                    void *arg);
+/* A server that failed counts as one that left, in all regions; `prune`: it is not shown any more.
+ */
 void server_forget(struct server *s, uint64_t id, bool prune);
 /* The RPC addresses of the servers of that region that are there. Owned by ctx. */
 struct str_list server_region(struct server *s, const void *ctx, const char *region);
@@ -137,8 +142,9 @@ const struct str_list *server_addrs(struct server *s);
 /* Of the state here: 0 where this server leads; INT64_MAX: no leader was heard yet. */
 int64_t server_last_contact_ms(const struct server *s);
 bool server_is_leader(const struct server *s);
-/* No other server has led for as long as a new leader waits before it misses a node, nor for SURE_MS: what is
- * answered without an entry is answered by the leader. False: not known (core/lease.c). */
+/* No other server has led for as long as a new leader waits before it misses a node, nor for
+ * SURE_MS: what is answered without an entry is answered by the leader. False: not known
+ * (core/lease.c). */
 bool server_leads_surely(const struct server *s);
 /* The last entry that the state holds. */
 uint64_t server_applied(struct server *s);
@@ -154,7 +160,7 @@ struct server_figures {
     int64_t raft_turn_ns, apply_turn_ns; /* the longest so far of these threads; leading or not */
     /* of Raft, since the start; leading or not */
     uint64_t writes;      /* proposed here */
-    uint64_t entered[3];  /* how often it became follower, candidate, leader (enum consensus_role) */
+    uint64_t entered[3]; /* how often it became follower, candidate, leader (enum consensus_role) */
     struct server_times { /* ns; n 0: none */
         uint64_t n;
         int64_t sum, min, max;
@@ -164,10 +170,11 @@ struct server_figures {
 
 /* --- writes --- */
 /* Any thread. The intent is encoded before it returns and stamped with the wall clock where
- * intent->time is 0. done() comes exactly once, at its home, never from inside. When the server stops
- * meanwhile, done() comes with -ERR_CANCELED; at HOME_APPLY perhaps after the end of the apply thread, on
- * the thread that ended it. */
-void server_propose(struct server *s, struct intent *intent, enum home home, propose_fn *done, void *arg);
+ * intent->time is 0. done() comes exactly once, at its home, never from inside. When the server
+ * stops meanwhile, done() comes with -ERR_CANCELED; at HOME_APPLY perhaps after the end of the
+ * apply thread, on the thread that ended it. */
+void server_propose(struct server *s, struct intent *intent, enum home home, propose_fn *done,
+                    void *arg);
 
 /* --- blocking queries --- */
 /* Parks until something in `tables` (mask of STATE_BIT) changes after Raft index `seen`, which is
@@ -179,8 +186,8 @@ struct server_watch *server_watch(struct server *s, unsigned tables, uint64_t ke
                                   int64_t timeout_ms, wake_fn *fn, void *arg);
 
 /* --- what runs on the apply thread --- */
-/* Any thread: runs fn(arg) on the apply thread, between two batches, behind what was posted before. After
- * server_stop began: not run any more, `arg` stays with its owner. Returns false then. */
+/* Any thread: runs fn(arg) on the apply thread, between two batches, behind what was posted before.
+ * After server_stop began: not run any more, `arg` stays with its owner. Returns false then. */
 bool server_post_apply(struct server *s, void (*fn)(void *arg), void *arg);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a server is made of: host.c lets the rooms of server/ use it, server.c and cluster.c put it together.
- * Private to server/.
+ * What a server is made of: host.c lets the rooms of server/ use it, server.c and cluster.c put it
+ * together. Private to server/.
  */
 #ifndef PADDOCK_SERVER_HOST_INT_H
 #define PADDOCK_SERVER_HOST_INT_H

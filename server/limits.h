@@ -14,51 +14,55 @@ enum {
     SERVER_HOPS_MAX = 3,          /* servers that pass a call on */
     FORWARD_WAIT_MS = 1000,       /* a call to wait for a leader */
     QUERY_TIME_MAX_MS = 600000,   /* a blocking query */
-    JOB_SOURCE_MAX = 1000000,     /* bytes of the source of a job, with its variables, that are kept */
-    UPDATE_ALLOCS_MAX = 4096,     /* allocations in one report of a client */
-    GET_ALLOCS_MAX = 4096,        /* allocations that a client asks for at once */
-    GET_ALLOCS_BYTES = 4 << 20,   /* bytes of those sent to it at once; it asks for the others then */
-    GET_ALLOCS_KNOWN_MAX = 256,   /* jobs that it names as known */
-    SEARCH_MATCHES_MAX = 20,      /* ids of a kind that a search names */
-    EVAL_DELETE_MAX = 7281,       /* evaluations that are deleted at once by their ids */
-    FILTER_BYTES_MAX = 4096,      /* bytes of a filter expression */
-    FILTER_DEPTH_MAX = 32,        /* nesting of a filter expression */
-    FILTER_PATH_MAX = 12,         /* parts of a selector */
-    FILTER_VARS_MAX = 16,         /* names that "any" and "all" give */
-    FILTER_STEPS_MAX = 100000,    /* comparisons for one object; beyond, it does not match */
-    FILTER_REGEX_MAX = 512,       /* bytes of its regular expressions */
+    JOB_SOURCE_MAX = 1000000, /* bytes of the source of a job, with its variables, that are kept */
+    UPDATE_ALLOCS_MAX = 4096, /* allocations in one report of a client */
+    GET_ALLOCS_MAX = 4096,    /* allocations that a client asks for at once */
+    GET_ALLOCS_BYTES = 4 << 20, /* bytes of those sent to it at once; it asks for the others then */
+    GET_ALLOCS_KNOWN_MAX = 256, /* jobs that it names as known */
+    SEARCH_MATCHES_MAX = 20,    /* ids of a kind that a search names */
+    EVAL_DELETE_MAX = 7281,     /* evaluations that are deleted at once by their ids */
+    FILTER_BYTES_MAX = 4096,    /* bytes of a filter expression */
+    FILTER_DEPTH_MAX = 32,      /* nesting of a filter expression */
+    FILTER_PATH_MAX = 12,       /* parts of a selector */
+    FILTER_VARS_MAX = 16,       /* names that "any" and "all" give */
+    FILTER_STEPS_MAX = 100000,  /* comparisons for one object; beyond, it does not match */
+    FILTER_REGEX_MAX = 512,     /* bytes of its regular expressions */
     FILTER_REGEX_STEPS_MAX = 10000, /* steps of one match; beyond, it does not match */
-    LIST_PART_BYTES = 64 << 10,   /* bytes of JSON at which a part of a list ends */
-    READ_HERE_BYTES = 16 << 10,   /* bytes of an object that is read where it is asked for, not by a worker */
-    READ_HERE_MAX = 32,           /* objects read so before others have a turn */
-    LIST_PART_ROWS = 4096,        /* rows that are looked at for a part of a list */
+    LIST_PART_BYTES = 64 << 10,     /* bytes of JSON at which a part of a list ends */
+    READ_HERE_BYTES =
+        16 << 10,       /* bytes of an object that is read where it is asked for, not by a worker */
+    READ_HERE_MAX = 32, /* objects read so before others have a turn */
+    LIST_PART_ROWS = 4096,           /* rows that are looked at for a part of a list */
     LIST_PART_NS = 10 * 1000 * 1000, /* ns of work for a part of a list */
-    PAGE_TOKEN_MAX = 2200,        /* bytes of a next_token */
+    PAGE_TOKEN_MAX = 2200,           /* bytes of a next_token */
 
     DISPATCH_PAYLOAD_MAX = 16 << 10, /* bytes of the payload of a dispatch */
 
     /* --- server: scheduling --- */
-    PERIODIC_LATE_MAX_S = 60, /* seconds; of times missed before them a periodic job makes up for the last */
-    PERIODIC_TURN = 64,       /* launches before others have their turn */
-    WORKERS_MAX = 64,        /* scheduling threads */
-    WORKERS_QUEUE_MAX = 256, /* evaluations that wait for one */
-    PLAN_CORES_MAX = 1024,   /* cores of a node */
-    PLAN_PART_MAX = 1000,    /* changes of a plan that are one entry of the log */
+    PERIODIC_LATE_MAX_S =
+        60, /* seconds; of times missed before them a periodic job makes up for the last */
+    PERIODIC_TURN = 64,        /* launches before others have their turn */
+    WORKERS_MAX = 64,          /* scheduling threads */
+    WORKERS_QUEUE_MAX = 256,   /* evaluations that wait for one */
+    PLAN_CORES_MAX = 1024,     /* cores of a node */
+    PLAN_PART_MAX = 1000,      /* changes of a plan that are one entry of the log */
     SIMULATE_NODES_MAX = 1000, /* nodes of a simulated drain */
-    PLAN_STEP = 1000,        /* changes of a plan that are checked before others have their turn */
+    PLAN_STEP = 1000, /* changes of a plan that are checked before others have their turn */
 
     /* --- server: state, Raft log and snapshots --- */
-    STATE_JOB_VERSIONS_KEPT = 6,   /* versions of a job */
-    STATE_NODE_EVENTS_KEPT = 10,   /* events of a node */
-    ROW_MAX = 64 << 20,            /* bytes of a row */
-    ROW_BUDGET = 256 << 20,        /* bytes of memory of a decoded row */
-    ROW_SURE_BYTES = 64 << 10,     /* bytes of a row that needs less memory than that whatever it holds */
-    RECORD_DATA_MAX = 32 << 20,    /* bytes of a record of the log */
-    SEGMENT_BYTES_MAX = 1 << 30,   /* bytes of a file of the log */
-    LOG_QUEUE_MAX = 1 << 30,       /* bytes that wait to be written to the log */
-    DISK_ROOM_MIN = 80 << 20,      /* bytes free on the disk of data_dir, less and new work is refused */
-    DISK_LOG_ROOM = 24 << 20,      /* bytes of that on the disk itself; the rest may be within the state */
-    DISK_RESERVE = 8 << 20,        /* bytes reserved for the state, to stop jobs on a full disk */
+    STATE_JOB_VERSIONS_KEPT = 6, /* versions of a job */
+    STATE_NODE_EVENTS_KEPT = 10, /* events of a node */
+    ROW_MAX = 64 << 20,          /* bytes of a row */
+    ROW_BUDGET = 256 << 20,      /* bytes of memory of a decoded row */
+    ROW_SURE_BYTES =
+        64 << 10, /* bytes of a row that needs less memory than that whatever it holds */
+    RECORD_DATA_MAX = 32 << 20,  /* bytes of a record of the log */
+    SEGMENT_BYTES_MAX = 1 << 30, /* bytes of a file of the log */
+    LOG_QUEUE_MAX = 1 << 30,     /* bytes that wait to be written to the log */
+    DISK_ROOM_MIN = 80 << 20, /* bytes free on the disk of data_dir, less and new work is refused */
+    DISK_LOG_ROOM =
+        24 << 20,           /* bytes of that on the disk itself; the rest may be within the state */
+    DISK_RESERVE = 8 << 20, /* bytes reserved for the state, to stop jobs on a full disk */
     SNAPSHOT_ROW_MAX = 64 << 20,   /* bytes of a row of a snapshot */
     SNAPSHOT_CONF_MAX = 64 << 10,  /* bytes of the members in a snapshot */
     CONSENSUS_PEERS_MAX = 64,      /* servers */
@@ -67,12 +71,12 @@ enum {
     CONSENSUS_INFLIGHT_MAX = 8192, /* entries on their way through Raft */
 
     /* --- server: gossip --- */
-    GOSSIP_MEMBERS_MAX = 1000,     /* servers of all regions that know of each other */
-    GOSSIP_PACKET_MAX = 64 << 10,  /* bytes of a packet */
-    GOSSIP_DATAGRAM_MAX = 1400,    /* bytes of one that is sent by UDP */
-    GOSSIP_ABOUT_MAX = 1024,       /* bytes of what a server says of itself */
-    GOSSIP_ADDR_MAX = 255,         /* bytes of its name, its region and each of its addresses */
-    GOSSIP_KEYS_MAX = 16,          /* keys of a ring */
+    GOSSIP_MEMBERS_MAX = 1000,    /* servers of all regions that know of each other */
+    GOSSIP_PACKET_MAX = 64 << 10, /* bytes of a packet */
+    GOSSIP_DATAGRAM_MAX = 1400,   /* bytes of one that is sent by UDP */
+    GOSSIP_ABOUT_MAX = 1024,      /* bytes of what a server says of itself */
+    GOSSIP_ADDR_MAX = 255,        /* bytes of its name, its region and each of its addresses */
+    GOSSIP_KEYS_MAX = 16,         /* keys of a ring */
 };
 
 #endif

@@ -27,7 +27,12 @@ enum home {
 
 /* --- who waits for news (state/watch.h) --- */
 struct server_watch;
-enum wake_reason { WAKE_CHANGED, WAKE_TIMEOUT, WAKE_SHUTDOWN, WAKE_LEADER /* is another one, or none */ };
+enum wake_reason {
+    WAKE_CHANGED,
+    WAKE_TIMEOUT,
+    WAKE_SHUTDOWN,
+    WAKE_LEADER /* is another one, or none */
+};
 typedef void wake_fn(void *arg, enum wake_reason why);
 /* fn() does not come any more. NULL is fine. */
 void server_watch_cancel(struct server_watch *w);
@@ -40,8 +45,8 @@ struct leader_hooks {
     /* The first entry of our own term is applied: rebuild from state. */
     void (*on_leader)(void *arg, struct state_txn *t);
     void (*on_lose)(void *arg);
-    /* After the commit of the entry to the state, leading or not, in log order, once per entry. `in`
-     * and `res` live during the call. */
+    /* After the commit of the entry to the state, leading or not, in log order, once per entry.
+     * `in` and `res` live during the call. */
     void (*on_applied)(void *arg, uint64_t index, const struct intent *in,
                        const struct fsm_result *res);
     /* After each batch of on_applied, while leading: a good place to hand out work. */

@@ -109,7 +109,8 @@ note_role(struct server *s, bool leads)
     core_status(s->core, tmp, &st);
     if ((int)st.role != r->role || (st.role == CONSENSUS_LEADER && st.term != r->term)) {
         r->entered[st.role]++;
-        r->entered[CONSENSUS_CANDIDATE] += st.role == CONSENSUS_LEADER && r->role != CONSENSUS_CANDIDATE;
+        r->entered[CONSENSUS_CANDIDATE] +=
+            st.role == CONSENSUS_LEADER && r->role != CONSENSUS_CANDIDATE;
         r->won_ns = st.role == CONSENSUS_LEADER ? now : 0;
     }
     if (leads && r->won_ns != 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A server: Raft, state, and what a leader runs, put together. For the agent, which starts and stops it;
- * what its own modules use is in host.h. Loop thread.
+ * A server: Raft, state, and what a leader runs, put together. For the agent, which starts and
+ * stops it; what its own modules use is in host.h. Loop thread.
  */
 #ifndef PADDOCK_SERVER_SERVER_H
 #define PADDOCK_SERVER_SERVER_H
@@ -15,8 +15,8 @@ int server_new(struct loop *loop, const struct server_config *cfg, struct server
                struct err *e);
 /* Starts the threads; a single server is leader soon after. */
 int server_start(struct server *s, struct err *e);
-/* The agent is about to end: nothing is scheduled any more, so that its tasks, which end first, are not
- * placed again. All else goes on until server_stop(). */
+/* The agent is about to end: nothing is scheduled any more, so that its tasks, which end first, are
+ * not placed again. All else goes on until server_stop(). */
 void server_retire(struct server *s);
 /* Stops leading, fails what is pending with -ERR_CANCELED, ends threads; done() on the loop, after
  * which `s` is gone. */
@@ -54,8 +54,8 @@ struct server_gossip_figures {
 };
 void server_gossip_figures(struct server *s, struct server_gossip_figures *ret);
 
-/* Before server_stop() of one that leaves its cluster: from now on it says so to others. The id by which
- * it is then to be taken out (Operator.RemovePeer); 0: there is no cluster to leave. */
+/* Before server_stop() of one that leaves its cluster: from now on it says so to others. The id by
+ * which it is then to be taken out (Operator.RemovePeer); 0: there is no cluster to leave. */
 uint64_t server_leaves(struct server *s);
 /* If it leads: another one is to, soon. False: it does not lead. */
 bool server_hand_over(struct server *s);

@@ -74,7 +74,8 @@ send_json(struct ask *a, struct buf *b)
 {
     if (buf_error(b) != 0) {
         buf_done(b);
-        ask_fail(a, 413, "the answer is larger than %d MiB: ask for pages (per_page) or less (prefix)",
+        ask_fail(a, 413,
+                 "the answer is larger than %d MiB: ask for pages (per_page) or less (prefix)",
                  API_ANSWER_MAX >> 20);
         return;
     }

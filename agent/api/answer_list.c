@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP API: answers in parts, and lists. The server makes lists, with filter, order and pages, in parts of
- * JSON that take it a few milliseconds each; here they are put together.
+ * HTTP API: answers in parts, and lists. The server makes lists, with filter, order and pages, in
+ * parts of JSON that take it a few milliseconds each; here they are put together.
  */
 #include "agent/api/api.h"
 #include "agent/limits.h"
@@ -139,7 +139,8 @@ parts_end(struct ask *a)
     p->complete = true;
     if (p->streaming) {
         pump(a);
-    } else if (p->held.len > API_ANSWER_MAX) { /* one part, which is larger than is queued at once */
+    } else if (p->held.len > API_ANSWER_MAX) {
+        /* one part, which is larger than is queued at once */
         stream(a);
     } else {
         ask_meta(a, &p->meta);
@@ -181,7 +182,8 @@ on_part(struct ask *a, const void *resp)
 {
     struct listing *g = listing_of(a);
     struct parts *p = a->parts;
-    const struct query_meta *m = *(void *const *)type_member(rpc_method_by_id(g->id)->resp, resp, "Meta");
+    const struct query_meta *m =
+        *(void *const *)type_member(rpc_method_by_id(g->id)->resp, resp, "Meta");
     bool paged = a->list.per_page > 0;
 
     if (p->meta.index == 0)

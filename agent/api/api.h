@@ -3,9 +3,9 @@
  * The HTTP API: one table of routes over the RPC methods and the client role. Rules of parameters,
  * headers, blocking and errors are Nomad's; what differs is in paddock-nomad(7).
  *
- * A request becomes a `struct ask`, owned by its http_req. A route either answers at once or makes an
- * RPC call (ask_call) and answers in its completion; when the client of the request goes away, the
- * call is cancelled and the answer dropped.
+ * A request becomes a `struct ask`, owned by its http_req. A route either answers at once or makes
+ * an RPC call (ask_call) and answers in its completion; when the client of the request goes away,
+ * the call is cancelled and the answer dropped.
  */
 #ifndef PADDOCK_AGENT_API_API_H
 #define PADDOCK_AGENT_API_API_H
@@ -64,10 +64,17 @@ struct ask {
     void *user;
 };
 
-enum { VERB_GET = 1, VERB_PUT = 2, VERB_POST = 4, VERB_DELETE = 8, VERB_WRITE = VERB_PUT | VERB_POST,
-       VERB_ANY = 15, VERB_UNSAFE = 16, /* a GET changes something, or is no mere read */
-       VERB_HERE = 32, /* no server is asked, who would refuse what is meant for another region */
-       VERB_LONG = 64  /* the answer lasts as long as its reader likes */ };
+enum {
+    VERB_GET = 1,
+    VERB_PUT = 2,
+    VERB_POST = 4,
+    VERB_DELETE = 8,
+    VERB_WRITE = VERB_PUT | VERB_POST,
+    VERB_ANY = 15,
+    VERB_UNSAFE = 16, /* a GET changes something, or is no mere read */
+    VERB_HERE = 32,   /* no server is asked, who would refuse what is meant for another region */
+    VERB_LONG = 64    /* the answer lasts as long as its reader likes */
+};
 
 struct route {
     unsigned verbs;
@@ -89,16 +96,17 @@ bool ask_bool(struct ask *a, const char *name, bool *ret);
 bool ask_int(struct ask *a, const char *name, int64_t *ret);
 /* Decodes the JSON body; NULL with a 400 sent. `optional`: an empty body is an empty object. */
 void *ask_body(struct ask *a, const struct type *t, bool optional);
-/* The same for what may be large: a worker decodes that, since the loop serves heartbeats, and makes the call
- * of it that then() asks for with ask_call(). It comes now or later, once, unless a 400 was sent; the body is
- * gone when the call is answered. */
+/* The same for what may be large: a worker decodes that, since the loop serves heartbeats, and
+ * makes the call of it that then() asks for with ask_call(). It comes now or later, once, unless a
+ * 400 was sent; the body is gone when the call is answered. */
 typedef void ask_body_fn(struct ask *a, void *body);
 void ask_large_body(struct ask *a, const struct type *t, ask_body_fn *then);
 
 /* --- calls --- */
 struct id_request *ask_by_id(struct ask *a);
 void ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done);
-/* agent/api/routes_schema.c. Calls the method of the route, with the request that path and query are. */
+/* agent/api/routes_schema.c. Calls the method of the route, with the request that path and query
+ * are. */
 void ask_method(struct ask *a);
 /* What the server answers is the answer, by the table of its type. */
 ask_done method_done;
@@ -106,17 +114,19 @@ ask_done method_done;
 /* --- answers (each ends the request) --- */
 void ask_error(struct ask *a, const struct err *e);
 void ask_refuse(struct ask *a, int status, const struct err *e);
-void ask_fail(struct ask *a, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void ask_fail(struct ask *a, int status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 void ask_json(struct ask *a, const struct type *t, const void *obj);
 void ask_value(struct ask *a, const struct value *v);
 void ask_text(struct ask *a, struct buf *b, const char *content_type);
-/* An object from the server, which made JSON of it where it was asked to; 404 with `missing` when NULL. */
+/* An object from the server, which made JSON of it where it was asked to; 404 with `missing` when
+ * NULL. */
 void ask_object(struct ask *a, const struct type *t, const void *obj, const struct query_meta *m,
                 const char *missing);
 
-/* An answer that is put together of calls, of any length: a short one is answered whole, a longer one is
- * streamed, each part asked for when the reader has taken the one before. `ask` makes the next call; its
- * completion adds to `held` and then calls one of the others. */
+/* An answer that is put together of calls, of any length: a short one is answered whole, a longer
+ * one is streamed, each part asked for when the reader has taken the one before. `ask` makes the
+ * next call; its completion adds to `held` and then calls one of the others. */
 struct parts {
     struct query_meta meta; /* of the first part, for the headers */
     struct buf held;        /* not written yet, */
@@ -129,8 +139,8 @@ void parts_begin(struct ask *a, struct parts *p);
 void parts_more(struct ask *a);
 void parts_end(struct ask *a);
 
-/* A list from the server, of any length, as the query wants it (filter, pages, order). `req` is a ListRequest
- * or IdRequest, whose List is filled in, and lives as long as `a`. */
+/* A list from the server, of any length, as the query wants it (filter, pages, order). `req` is a
+ * ListRequest or IdRequest, whose List is filled in, and lives as long as `a`. */
 void ask_list(struct ask *a, enum rpc_id id, void *req);
 
 void ask_index(struct ask *a, uint64_t index); /* X-Nomad-Index */
@@ -157,8 +167,8 @@ bool ask_fits(const struct ask *a, const char *path, const char *suffix, const c
 void metrics_get(struct ask *a);
 /* agent/api/routes_exec.c */
 void alloc_exec(struct ask *a);
-/* agent/api/routes_client.c. True: allocation a->id is this node's. Otherwise the request is forwarded or
- * answered. */
+/* agent/api/routes_client.c. True: allocation a->id is this node's. Otherwise the request is
+ * forwarded or answered. */
 bool ask_ours(struct ask *a);
 
 #endif

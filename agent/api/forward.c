@@ -197,7 +197,8 @@ forward_node(struct ask *a, const char *node_id)
     }
     bool reads = (a->route->verbs & VERB_LONG) != 0;
     if (reads && !a->api->server && a->api->reading >= RPC_LONG_STREAMS_MAX) {
-        ask_fail(a, 429, "%d logs and files are read through this agent: close some, or ask another",
+        ask_fail(a, 429,
+                 "%d logs and files are read through this agent: close some, or ask another",
                  RPC_LONG_STREAMS_MAX);
         return;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GET /v1/metrics: what the agent knows of itself, its host and its allocations, read when asked for
- * (there is no interval that would wake an idle agent). Names: Nomad's.
+ * GET /v1/metrics: what the agent knows of itself, its host and its allocations, read when asked
+ * for (there is no interval that would wake an idle agent). Names: Nomad's.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,7 +27,8 @@ struct gauge {
     struct str_map labels;
 };
 
-/* Since the start of the agent: how often (a counter), or also how long (a sample, in milliseconds). */
+/* Since the start of the agent: how often (a counter), or also how long (a sample, in
+ * milliseconds). */
 struct sum {
     const char *name;
     bool counter;
@@ -44,7 +45,8 @@ struct gauges {
     double uptime_s;
 };
 
-/* Of the jobs, of which there may be very many: their part of the answer is written while they come. */
+/* Of the jobs, of which there may be very many: their part of the answer is written while they
+ * come. */
 static const char *const summary_names[] = {
     "nomad.nomad.job_summary.queued",  "nomad.nomad.job_summary.starting",
     "nomad.nomad.job_summary.running", "nomad.nomad.job_summary.complete",
@@ -128,7 +130,8 @@ add_host(struct gauges *g, struct client *c)
         const struct host_disk_stats *d = s->disk_stats.v[i];
         label(g, add(g, "nomad.client.host.disk.size", (double)d->size), "disk", d->device);
         label(g, add(g, "nomad.client.host.disk.used", (double)d->used), "disk", d->device);
-        label(g, add(g, "nomad.client.host.disk.available", (double)d->available), "disk", d->device);
+        label(g, add(g, "nomad.client.host.disk.available", (double)d->available), "disk",
+              d->device);
         label(g, add(g, "nomad.client.host.disk.used_percent", d->used_percent), "disk", d->device);
     }
 }
@@ -159,7 +162,8 @@ static void
 add_allocated(struct gauges *g, const struct str_map *l, const struct allocation *a,
               const char *task)
 {
-    const __auto_type row = a->allocated_resources ? map_get(a->allocated_resources->tasks, task) : NULL;
+    const __auto_type row =
+        a->allocated_resources ? map_get(a->allocated_resources->tasks, task) : NULL;
     const struct allocated_task_resources *r = row ? row->v : NULL;
     if (r && r->cpu)
         ADD_ROWS(g, l, {ALLOCS "cpu.allocated", (double)r->cpu->cpu_shares});
@@ -320,7 +324,8 @@ add_client(struct gauges *g, struct client *c, bool tasks)
         str_map_set(g, &g->base, "node_class", str_empty(n->node_class) ? "none" : n->node_class);
         str_map_set(g, &g->base, "node_pool", str_or(n->node_pool, ""));
         /* what it was registered as is "initializing"; the servers make it ready */
-        str_map_set(g, &g->base, "node_status", info.registered ? NODE_READY : str_or(n->status, ""));
+        str_map_set(g, &g->base, "node_status",
+                    info.registered ? NODE_READY : str_or(n->status, ""));
         str_map_set(g, &g->base, "node_scheduling_eligibility",
                     str_or(n->scheduling_eligibility, ""));
     }
@@ -412,12 +417,14 @@ collect(struct ask *a)
     g->uptime_s = (double)(clock_mono_ns() - api->started_ns) / NS_PER_S;
     add_process(g);
     add(g, "nomad.runtime.loop.longest_ms", (double)loop_longest_turn_ns(api->loop) / 1e6);
-    add(g, "nomad.nomad.agent.http.connections", api->http ? (double)http_server_conns(api->http) : 0);
+    add(g, "nomad.nomad.agent.http.connections",
+        api->http ? (double)http_server_conns(api->http) : 0);
     if (api->server)
         add_server(g, api->server);
     if (api->client)
         add_client(g, api->client,
-                   api->cfg && api->cfg->telemetry && api->cfg->telemetry->publish_allocation_metrics);
+                   api->cfg && api->cfg->telemetry &&
+                       api->cfg->telemetry->publish_allocation_metrics);
     return g;
 }
 
@@ -552,11 +559,13 @@ by_name(const void *x, const void *y)
     return r ? r : a->order < b->order ? -1 : 1;
 }
 
-/* Sums since the start of a task, of our own names; what has a name of Nomad's has its type there. */
+/* Sums since the start of a task, of our own names; what has a name of Nomad's has its type there.
+ */
 static bool
 is_counter(const char *name)
 {
-    static const char *const groups[] = {"block.", "io.", "network.", "pressure.", "runq.", "processes."};
+    static const char *const groups[] = {"block.",    "io.",   "network.",
+                                         "pressure.", "runq.", "processes."};
 
     if (!str_prefix(name, ALLOCS) || strstr(name, "_p50_") || strstr(name, "_p99_"))
         return false;
@@ -634,7 +643,8 @@ static void
 add_summary(struct jobs *j, const struct job_list_stub *stub, const char *group,
             const struct task_group_summary *s)
 {
-    const int64_t v[] = {s->queued, s->starting, s->running, s->complete, s->failed, s->lost, s->unknown};
+    const int64_t v[] = {s->queued, s->starting, s->running, s->complete,
+                         s->failed, s->lost,     s->unknown};
     auto_mem struct gauges *g = mem_new(NULL, struct gauges);
 
     str_map_set(g, &g->base, "host", j->host);
@@ -664,14 +674,16 @@ add_part(struct jobs *j, const struct bytes *rows)
     buf_putc(&text, ']');
     text.data[0] = '['; /* was the comma before the first */
     size_t budget = API_BODY_FACTOR * text.len + API_BODY_EXTRA;
-    if (json_decode_list(tmp, &type_job_list_stub, buf_str(&text), text.len, BUDGET(budget), &l, &e) < 0)
+    if (json_decode_list(tmp, &type_job_list_stub, buf_str(&text), text.len, BUDGET(budget), &l,
+                         &e) < 0)
         return -ERR_CORRUPT;
     for (size_t i = 0; i < l.n; i++) {
         const struct job_list_stub *stub = l.v[i];
         for (size_t k = 0; k < ARRAY_LEN(job_states); k++)
             j->states[k] += str_eq(stub->status, job_states[k]);
         for (size_t k = 0; stub->job_summary && k < stub->job_summary->summary.n; k++)
-            add_summary(j, stub, stub->job_summary->summary.v[k].k, stub->job_summary->summary.v[k].v);
+            add_summary(j, stub, stub->job_summary->summary.v[k].k,
+                        stub->job_summary->summary.v[k].v);
     }
     return 0;
 }
@@ -697,8 +709,8 @@ answer(struct ask *a, const struct jobs *jobs)
         send_json(a, g, jobs);
 }
 
-/* Half of the jobs is not told as if it were all. What is known here is worth telling without a leader
- * too. */
+/* Half of the jobs is not told as if it were all. What is known here is worth telling without a
+ * leader too. */
 static bool
 jobs_error(struct ask *a, const struct err *e)
 {
@@ -748,7 +760,9 @@ metrics_get(struct ask *a)
     talloc_set_destructor(j, jobs_free);
     a->user = j;
     a->on_error = jobs_error;
-    a->env = (struct rpc_envelope){
-        .region = a->api->region, .namespace = NS_ALL, .auth_token = a->env.auth_token, .stale = true};
+    a->env = (struct rpc_envelope){.region = a->api->region,
+                                   .namespace = NS_ALL,
+                                   .auth_token = a->env.auth_token,
+                                   .stale = true};
     ask_call(a, RPC_JOB_LIST, &j->r, jobs_part);
 }

@@ -100,7 +100,8 @@ ask_parse(struct ask *a)
     struct list_options *l = &a->list;
 
     /* what an agent tells of itself is the same whoever asks */
-    const char *region = str_prefix(a->req->path, "/v1/agent/") ? NULL : http_query(a->req, "region");
+    const char *region =
+        str_prefix(a->req->path, "/v1/agent/") ? NULL : http_query(a->req, "region");
     env->region = str_or(region, a->api->region);
     env->namespace = str_or(http_query(a->req, "namespace"), NS_DEFAULT);
     env->auth_token = token_of(a->req);
@@ -125,7 +126,8 @@ ask_parse(struct ask *a)
 
 /* A body as an object of ctx; any thread. */
 static int
-decode_body(const void *ctx, const struct http_req *r, const struct type *t, void **ret, struct err *e)
+decode_body(const void *ctx, const struct http_req *r, const struct type *t, void **ret,
+            struct err *e)
 {
     size_t memory = r->body_len * API_BODY_FACTOR + API_BODY_EXTRA;
     struct budget b = {.left = memory < API_BODY_MEMORY_MAX ? memory : API_BODY_MEMORY_MAX};
@@ -265,7 +267,8 @@ ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done)
 
     if (!(rpc_method_by_id(id)->flags & RPC_NS))
         env.namespace = NULL;
-    if (a->api->server != NULL) { /* in process: what it takes for granted is not kept by who parks */
+    if (a->api->server != NULL) {
+        /* in process: what it takes for granted is not kept by who parks */
         env.namespace = str_eq(env.namespace, NS_DEFAULT) ? NULL : env.namespace;
         env.region = str_eq(env.region, a->api->region) ? NULL : env.region;
     }

@@ -13,10 +13,11 @@
 #include "common/num.h"
 #include "common/str.h"
 
-static const struct route *const tables[] = {routes_schema, routes_deployment, routes_job, routes_node,
-                                             routes_alloc,  routes_agent,      routes_client,
+static const struct route *const tables[] = {
+    routes_schema, routes_deployment, routes_job,    routes_node,
+    routes_alloc,  routes_agent,      routes_client,
 #ifdef FAULT_INJECTION
-                                             routes_test,
+    routes_test,
 #endif
 };
 
@@ -49,7 +50,8 @@ not_found(struct ask *a)
     http_fail(a->req, 404, "there is no endpoint \"%s\"", a->req->path);
 }
 
-/* Doubled slashes are cleaned by a redirect, as Go's mux does; with 307, so that a PUT stays one. */
+/* Doubled slashes are cleaned by a redirect, as Go's mux does; with 307, so that a PUT stays one.
+ */
 static bool
 redirect(struct ask *a)
 {
@@ -74,8 +76,8 @@ redirect(struct ask *a)
     return true;
 }
 
-/* The route of the request. Plain ids come last, since they may hold slashes; but "/plan" is no job of that
- * name. */
+/* The route of the request. Plain ids come last, since they may hold slashes; but "/plan" is no job
+ * of that name. */
 static const struct route *
 find(struct ask *a, unsigned verb, bool *wrong_method)
 {

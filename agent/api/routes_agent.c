@@ -68,7 +68,8 @@ regions(struct ask *a)
     ask_call(a, RPC_STATUS_REGIONS, mem_new(a, struct empty), regions_done);
 }
 
-/* The keys by which identities of workloads are checked: none is given out, so no signature is good. */
+/* The keys by which identities of workloads are checked: none is given out, so no signature is
+ * good. */
 static void
 jwks(struct ask *a)
 {
@@ -155,7 +156,8 @@ stats_of(struct ask *a)
     set(paddock, "version", api->version);
     set(paddock, "api_release", NOMAD_VERSION);
     set(paddock, "pid", LOG_I64(getpid()));
-    set(paddock, "uptime", duration_format((clock_mono_ns() - api->started_ns) / NS_PER_S * NS_PER_S, dur));
+    set(paddock, "uptime",
+        duration_format((clock_mono_ns() - api->started_ns) / NS_PER_S * NS_PER_S, dur));
     set_u64(paddock, "http_connections", api->http ? http_server_conns(api->http) : 0);
     value_map_set(stats, "paddock", paddock);
     if (api->server)
@@ -278,13 +280,19 @@ agent_health(struct ask *a)
         if (a->api->client)
             client_info(a->api->client, &info);
         bool ok = a->api->client && info.registered;
-        put_health(&b, "client", ok, ok ? "ok" : a->api->client ? "no known servers" : "client not enabled");
+        put_health(&b, "client", ok,
+                   ok               ? "ok"
+                   : a->api->client ? "no known servers"
+                                    : "client not enabled");
         all &= ok;
     }
     if (want_server) {
         char leader[256];
         bool ok = a->api->server && server_leader_addr(a->api->server, leader, sizeof(leader));
-        put_health(&b, "server", ok, ok ? "ok" : a->api->server ? "No cluster leader" : "server not enabled");
+        put_health(&b, "server", ok,
+                   ok               ? "ok"
+                   : a->api->server ? "No cluster leader"
+                                    : "server not enabled");
         all &= ok;
     }
     buf_putc(&b, '}');
@@ -442,8 +450,8 @@ keyring_done(struct ask *a, const void *resp)
     if (r->messages.n == 0)
         ask_json(a, &type_keyring_response, r);
     else
-        ask_fail(a, 500, "%zu/%lld nodes reported failure: %s: %s", r->messages.n, (long long)r->num_nodes,
-                 r->messages.v[0].k, r->messages.v[0].v);
+        ask_fail(a, 500, "%zu/%lld nodes reported failure: %s: %s", r->messages.n,
+                 (long long)r->num_nodes, r->messages.v[0].k, r->messages.v[0].v);
 }
 
 /* At this server, for all that know of each other. */

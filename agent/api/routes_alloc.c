@@ -22,7 +22,8 @@ alloc_get(struct ask *a)
 static void
 evals_list(struct ask *a)
 {
-    bool narrowed = !str_empty(http_query(a->req, "status")) || !str_empty(http_query(a->req, "job"));
+    bool narrowed =
+        !str_empty(http_query(a->req, "status")) || !str_empty(http_query(a->req, "job"));
 
     if (!str_empty(a->list.filter) && narrowed)
         ask_fail(a, 400, "filter cannot be combined with status or job");
@@ -34,8 +35,8 @@ evals_list(struct ask *a)
 
 enum { DELETE_PAGE = 1000 };
 
-/* By a filter: a page of those that it matches is asked for, and deleted or counted, until there is no
- * more. */
+/* By a filter: a page of those that it matches is asked for, and deleted or counted, until there is
+ * no more. */
 struct deletion {
     struct list_request list;
     struct list_options options; /* of it */

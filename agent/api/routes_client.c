@@ -172,7 +172,9 @@ static void
 open_stream(struct ask *a, const struct client_stream_request *r)
 {
     bool logs = r->kind == CLIENT_STREAM_LOGS;
-    a->stream_type = !logs ? "text/plain; charset=utf-8" : r->plain ? "text/plain" : "application/json";
+    a->stream_type = !logs      ? "text/plain; charset=utf-8"
+                     : r->plain ? "text/plain"
+                                : "application/json";
     client_stream_open(a->api->client, r, stream_opened, a);
 }
 
@@ -319,7 +321,8 @@ static bool
 own_node(struct ask *a, const char *node)
 {
     bool far = !ask_in_our_region(a);
-    if (!str_empty(node) && (far || !(a->api->client && str_eq(node, client_node_id(a->api->client)))))
+    if (!str_empty(node) &&
+        (far || !(a->api->client && str_eq(node, client_node_id(a->api->client)))))
         forward_node(a, node);
     else if (far)
         ask_fail(a, 500, "No path to region");

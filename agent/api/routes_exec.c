@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP API: commands in running tasks, over a WebSocket. What is wrong with the request is answered by
- * its HTTP status; what goes wrong later, by a close frame: 1011 for what would be a 5xx, 1008 for the
- * rest.
+ * HTTP API: commands in running tasks, over a WebSocket. What is wrong with the request is answered
+ * by its HTTP status; what goes wrong later, by a close frame: 1011 for what would be a 5xx, 1008
+ * for the rest.
  *
  * A session reads from its task no faster than its peer reads, and from its peer no faster than the
  * task; it ends with the WebSocket, and costs no timer.
@@ -281,8 +281,8 @@ alloc_exec(struct ask *a)
         return;
     const struct agent_config *cfg = a->api->cfg;
     if (cfg && cfg->client && cfg->client->disable_remote_exec) {
-        log_warn("http", "a command in a task was refused: client.disable_remote_exec is set", "alloc_id",
-                 a->id, "peer", a->req->peer, NULL);
+        log_warn("http", "a command in a task was refused: client.disable_remote_exec is set",
+                 "alloc_id", a->id, "peer", a->req->peer, NULL);
         ask_fail(a, 403, "Permission denied"); /* as Nomad says */
         return;
     }

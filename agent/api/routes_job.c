@@ -32,8 +32,11 @@ end_versions(struct ask *a, struct versions *v)
     buf_printf(&v->parts.held,
                "%s,\"Index\":%" PRIu64 ",\"LastContact\":%" PRId64
                ",\"KnownLeader\":%s,\"NextToken\":\"\"}%s",
-               !v->in_diffs ? ",\"Diffs\":null" : v->begun ? "]" : "null", m->index, m->last_contact,
-               m->known_leader ? "true" : "false", a->pretty ? "\n" : "");
+               !v->in_diffs ? ",\"Diffs\":null"
+               : v->begun   ? "]"
+                            : "null",
+               m->index, m->last_contact, m->known_leader ? "true" : "false",
+               a->pretty ? "\n" : "");
     parts_end(a);
 }
 
@@ -104,8 +107,9 @@ job_versions(struct ask *a)
     if (!ask_bool(a, "diffs", &v->diffs))
         return;
     if (v->diffs && (http_query(a->req, "diff_tag") || http_query(a->req, "diff_version"))) {
-        ask_fail(a, 501, "versions are compared with the one before them only: ask without diff_tag "
-                         "and diff_version");
+        ask_fail(a, 501,
+                 "versions are compared with the one before them only: ask without diff_tag "
+                 "and diff_version");
         return;
     }
     r->list = &a->asked;
@@ -326,7 +330,8 @@ jobs_parse(struct ask *a)
     }
     if (a->api->parsing == API_PARSES_MAX) {
         struct err e = ERR_INIT;
-        err_set(&e, -ERR_BUSY, "more than %d job files are being parsed: try again", API_PARSES_MAX);
+        err_set(&e, -ERR_BUSY, "more than %d job files are being parsed: try again",
+                API_PARSES_MAX);
         ask_error(a, &e);
         return;
     }

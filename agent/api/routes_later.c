@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * HTTP API: what Nomad's has and ours has not: features to come, by the name under which they are
- * refused (501), and what Nomad Enterprise alone has. With the other tables of routes this is all of
- * Nomad's API: a path in none of them is none.
+ * refused (501), and what Nomad Enterprise alone has. With the other tables of routes this is all
+ * of Nomad's API: a path in none of them is none.
  */
 #include "agent/api/api.h"
 #include "common/mem.h"
 
-/* Searched first, so that "/scale" is no part of a job's name. A route that is built leaves this table. */
+/* Searched first, so that "/scale" is no part of a job's name. A route that is built leaves this
+ * table. */
 static const struct {
     unsigned verbs;
     const char *path, *suffix; /* as in struct route */

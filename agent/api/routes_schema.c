@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP API: the routes that are all in the lines of their methods (api/schema/rpc.schema): the request is
- * what path and query say, the answer what the server answers.
+ * HTTP API: the routes that are all in the lines of their methods (api/schema/rpc.schema): the
+ * request is what path and query say, the answer what the server answers.
  */
 #include <string.h>
 
@@ -58,7 +58,8 @@ ask_method(struct ask *a)
         a->asked.part = a->pretty ? 2 : 1;
         *list = &a->asked;
     }
-    bool parks = a->api->servers != NULL && a->env.min_index > 0; /* `a` may be gone afterwards if not */
+    /* `a` may be gone afterwards if not */
+    bool parks = a->api->servers != NULL && a->env.min_index > 0;
     ask_call(a, a->route->rpc, req, method_done);
     if (parks)
         http_forget(a->req);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP API of a build with --enable-fault-injection: /v1/test/ (server/hook.h), for this machine alone.
+ * HTTP API of a build with --enable-fault-injection: /v1/test/ (server/hook.h), for this machine
+ * alone.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -107,7 +108,8 @@ disk(struct ask *a)
     if (dir >= 0 && file_write_atomic(dir, slash + 1, text, strlen(text), 0600) == 0)
         ask_value(a, value_map(a));
     else
-        ask_fail(a, 409, "the agent does not run under tests/lib/faults.so with PADDOCK_FAULTS=FILE");
+        ask_fail(a, 409,
+                 "the agent does not run under tests/lib/faults.so with PADDOCK_FAULTS=FILE");
 }
 
 /* The process is gone. */
@@ -118,7 +120,8 @@ crash(struct ask *a)
     const struct value *lose = body != NULL ? value_get(body, "lose_unsynced") : NULL;
 
     if (body != NULL && lose != NULL && lose->kind == VALUE_BOOL && lose->b)
-        ask_fail(a, 501, "\"lose_unsynced\" is not built: unit tests cut the power (tests/lib/crash.h)");
+        ask_fail(a, 501,
+                 "\"lose_unsynced\" is not built: unit tests cut the power (tests/lib/crash.h)");
     else if (body != NULL)
         (void)kill(getpid(), SIGKILL);
 }

@@ -238,14 +238,15 @@ check_gc(const struct agent_plugin *p, const char *const *keys, size_t n, struct
         value_get(v && v->kind == VALUE_LIST && v->list.n == 1 ? v->list.v[0] : v, "container");
     int64_t ns;
     if (r == 0 && keep && denies(keep))
-        return err_set(e, -ERR_UNSUPPORTED,
-                       "plugin \"%s\": gc: a container is removed when its task has ended: its output "
-                       "is in the task's log",
-                       p->name);
+        return err_set(
+            e, -ERR_UNSUPPORTED,
+            "plugin \"%s\": gc: a container is removed when its task has ended: its output "
+            "is in the task's log",
+            p->name);
     if (r == 0 && delay &&
         (delay->kind != VALUE_STRING || duration_parse(delay->str.s, &ns) < 0 || ns <= 0))
-        return err_set(e, -ERR_INVALID, "plugin \"%s\": image_delay must be a duration such as \"3m\"",
-                       p->name);
+        return err_set(e, -ERR_INVALID,
+                       "plugin \"%s\": image_delay must be a duration such as \"3m\"", p->name);
     return r;
 }
 
@@ -265,10 +266,11 @@ check_auth(const struct agent_plugin *p, struct err *e)
     if (r == 0 && helper &&
         (helper->kind != VALUE_STRING || strlen(helper->str.s) > 64 ||
          helper->str.s[strspn(helper->str.s, plain)]))
-        return err_set(e, -ERR_INVALID,
-                       "plugin \"%s\": auth: helper must be the end of a program's name, as \"pass\" "
-                       "for docker-credential-pass",
-                       p->name);
+        return err_set(
+            e, -ERR_INVALID,
+            "plugin \"%s\": auth: helper must be the end of a program's name, as \"pass\" "
+            "for docker-credential-pass",
+            p->name);
     return r;
 }
 
@@ -277,18 +279,19 @@ static int
 check_engine(const struct agent_plugin *p, struct err *e)
 {
     static const char *const modes[] = {"pid", "ipc", "uts", "userns"};
-    static const char *const volumes[] = {"enabled"}, *const gc[] = {"container", "image", "image_delay"};
+    static const char *const volumes[] = {"enabled"}, *const gc[] = {"container", "image",
+                                                                     "image_delay"};
     const struct driver_can *can = driver_can(p->name);
     const struct value *v = value_get(p->config, "endpoint");
     v = v ? v : value_get(p->config, "socket_path");
     if (!can || can->launch)
         return 0;
     if (v && (v->kind != VALUE_STRING || strncmp(v->str.s, "unix:///", 8) != 0))
-        return err_set(
-            e, -ERR_INVALID,
-            "plugin \"%s\": endpoint, or socket_path, must be \"unix:///PATH\" of an engine on this "
-            "machine",
-            p->name);
+        return err_set(e, -ERR_INVALID,
+                       "plugin \"%s\": endpoint, or socket_path, must be \"unix:///PATH\" of an "
+                       "engine on this "
+                       "machine",
+                       p->name);
     int r = check_block(p, "allowed_modes", modes, ARRAY_LEN(modes), e);
     if (r == 0)
         r = check_block(p, "volumes", volumes, ARRAY_LEN(volumes), e);
@@ -413,7 +416,8 @@ enum { STATE_MAX_MB_LEAST = 64, STATE_MAX_MB_MOST = 4 << 20 };
 static size_t
 joins(const struct agent_server *s)
 {
-    return s->start_join.n + s->retry_join.n + s->server_join->start_join.n + s->server_join->retry_join.n;
+    return s->start_join.n + s->retry_join.n + s->server_join->start_join.n +
+           s->server_join->retry_join.n;
 }
 
 bool
@@ -431,20 +435,24 @@ check_cluster(const struct agent_config *c, struct err *e)
 
     if (s->bootstrap_expect % 2 == 0 || s->bootstrap_expect > BOOTSTRAP_EXPECT_MAX)
         return err_set(e, -ERR_INVALID,
-                       "server.bootstrap_expect = %" PRId64 ": use 1, 3, 5 or 7; an even number of servers "
+                       "server.bootstrap_expect = %" PRId64
+                       ": use 1, 3, 5 or 7; an even number of servers "
                        "survives no more failures than one less",
                        s->bootstrap_expect);
     if (joins(s) == 0)
         return err_set(e, -ERR_INVALID,
-                       "server.bootstrap_expect = %" PRId64 " needs addresses of the other servers: set "
+                       "server.bootstrap_expect = %" PRId64
+                       " needs addresses of the other servers: set "
                        "server.server_join.retry_join",
                        s->bootstrap_expect);
-    if (s->plain_rpc || (config_is_loopback(bound) && (str_empty(told) || config_is_loopback(told))))
+    if (s->plain_rpc ||
+        (config_is_loopback(bound) && (str_empty(told) || config_is_loopback(told))))
         return 0;
-    return err_set(e, -ERR_UNSUPPORTED,
-                   "several servers speak to each other in plain text, and there is no TLS yet: whoever "
-                   "is on their network could read and change the state. Bind them to addresses of "
-                   "127.0.0.0/8, or, on a network that you trust, set server { plain_rpc = true }");
+    return err_set(
+        e, -ERR_UNSUPPORTED,
+        "several servers speak to each other in plain text, and there is no TLS yet: whoever "
+        "is on their network could read and change the state. Bind them to addresses of "
+        "127.0.0.0/8, or, on a network that you trust, set server { plain_rpc = true }");
 }
 
 static int
@@ -462,9 +470,10 @@ check_server(struct looking *k)
     if (s->retry_max_attempts < 0 || s->server_join->retry_max_attempts < 0)
         return err_set(e, -ERR_INVALID, "server.server_join.retry_max is negative: 0 is no end");
     if (s->bootstrap_expect == 1 && s->non_voting_server)
-        return err_set(e, -ERR_INVALID,
-                       "server.non_voting_server: a server alone has the only vote; set bootstrap_expect as "
-                       "the servers that vote have it, and their addresses in server_join.retry_join");
+        return err_set(
+            e, -ERR_INVALID,
+            "server.non_voting_server: a server alone has the only vote; set bootstrap_expect as "
+            "the servers that vote have it, and their addresses in server_join.retry_join");
     if (s->bootstrap_expect > 1 && check_cluster(k->c, e) < 0)
         return e->code;
     if (s->state_max_mb != 0 &&
@@ -473,9 +482,10 @@ check_server(struct looking *k)
                        s->state_max_mb, STATE_MAX_MB_LEAST, STATE_MAX_MB_MOST);
     if (s->bootstrap_expect == 1 && joins(s) > 0 && !s->plain_rpc &&
         !config_is_loopback(config_serf_addr(k->c)))
-        list_add(k->ctx, *k->warnings,
-                 "server: addresses to join have no effect: servers speak to each other in plain text, "
-                 "and are not to be heard by others unless plain_rpc is set");
+        list_add(
+            k->ctx, *k->warnings,
+            "server: addresses to join have no effect: servers speak to each other in plain text, "
+            "and are not to be heard by others unless plain_rpc is set");
     return 0;
 }
 
@@ -527,7 +537,8 @@ config_check(const void *ctx, struct agent_config *c, struct str_list *warnings,
     if (r == 0 && str_empty(c->data_dir) && !c->dev_mode)
         r = err_set(e, -ERR_INVALID, "data_dir is missing: set it, or use -dev");
     if (c->enable_debug && !c->dev_mode)
-        list_add(ctx, *warnings, "enable_debug has no effect yet: there are no profiling endpoints");
+        list_add(ctx, *warnings,
+                 "enable_debug has no effect yet: there are no profiling endpoints");
     if (r == 0 && c->client->enabled && !c->server->enabled && c->client->servers.n == 0 &&
         c->client->server_join->retry_join.n == 0)
         list_add(ctx, *warnings, "client: no servers are configured: set client.servers");

@@ -18,7 +18,8 @@ struct flags_more;
 /* What the command line said. Zero or NULL: not given. Strings point into argv. */
 struct config_flags {
     struct opt_list config; /* -config, files or directories in order */
-    const char *run_dir;    /* where config_files_install() left them: read those. NULL: read the above */
+    const char
+        *run_dir; /* where config_files_install() left them: read those. NULL: read the above */
     bool dev;
     bool server, client;
     const char *bind, *region, *encrypt, *dc, *data_dir, *plugin_dir, *node, *log_level;
@@ -26,7 +27,8 @@ struct config_flags {
     int64_t bootstrap_expect, raft_protocol, retry_max, retry_interval_ns, network_speed;
     bool rejoin;
     struct opt_list join, retry_join, meta;
-    const char *state_dir, *alloc_dir, *alloc_mounts_dir, *host_volumes_dir, *node_class, *node_pool;
+    const char *state_dir, *alloc_dir, *alloc_mounts_dir, *host_volumes_dir, *node_class,
+        *node_pool;
     const char *servers; /* comma list */
     const char *network_interface, *preferred_address_family;
     struct flags_more *more; /* known flags that are refused */
@@ -49,8 +51,8 @@ int config_load(const void *ctx, const struct config_flags *f, struct agent_conf
 void config_judge(const void *ctx, struct agent_config *c, struct str_list *errors,
                   struct str_list *warnings);
 
-/* Reads the files as the caller may, and leaves them in p->run_dir for the agent, whose user may not:
- * root's 0600 stays so. Parses nothing. Before each start of the agent, and before SIGHUP. */
+/* Reads the files as the caller may, and leaves them in p->run_dir for the agent, whose user may
+ * not: root's 0600 stays so. Parses nothing. Before each start of the agent, and before SIGHUP. */
 int config_files_install(const struct config_flags *f, const struct policy *p, struct err *e);
 
 /* The configuration as text for /v1/agent/self: secrets hidden. */

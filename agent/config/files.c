@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The files of the configuration: where -config leads, read whole. Root reads them for an agent that may
- * not, and leaves them as one file in the run directory.
+ * The files of the configuration: where -config leads, read whole. Root reads them for an agent
+ * that may not, and leaves them as one file in the run directory.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -81,9 +81,11 @@ read_file(const void *ctx, const char *path, struct config_files *ret, size_t *l
     if (r < 0)
         return err_set(e, r, "read configuration \"%s\": %s", path, err_name(r));
     if (memchr(text, '\0', n) != NULL)
-        return err_set(e, -ERR_INVALID, "configuration \"%s\" is no text: it holds a zero byte", path);
+        return err_set(e, -ERR_INVALID, "configuration \"%s\" is no text: it holds a zero byte",
+                       path);
     if (n > *left)
-        return err_set(e, -ERR_LIMIT, "the files of the configuration have more than %d MiB together",
+        return err_set(e, -ERR_LIMIT,
+                       "the files of the configuration have more than %d MiB together",
                        CONFIG_BYTES_MAX >> 20);
     *left -= n;
     f->path = mem_strdup(ctx, path);
@@ -119,8 +121,8 @@ read_installed(const void *ctx, const char *run_dir, struct config_files **ret, 
     int r = file_read(ctx, AT_FDCWD, path, INSTALLED_MAX, &data, &n);
     if (r < 0)
         return err_set(e, r, "read \"%s\", which root leaves for the agent: %s", path, err_name(r));
-    r = mp_decode(ctx, &type_config_files, (const uint8_t *)data, n, BUDGET(2 * (size_t)INSTALLED_MAX), &obj,
-                  e);
+    r = mp_decode(ctx, &type_config_files, (const uint8_t *)data, n,
+                  BUDGET(2 * (size_t)INSTALLED_MAX), &obj, e);
     if (r == 0)
         *ret = obj;
     else

@@ -119,8 +119,8 @@ paused_as(const struct allocation *a, const char *task, bool paused)
     return true;
 }
 
-/* The node has done it; the servers hear of it a little later. Who asks them next must not be told what
- * was before. */
+/* The node has done it; the servers hear of it a little later. Who asks them next must not be told
+ * what was before. */
 static void
 await_paused(struct cmd *c, const char *id, const char *task, bool paused)
 {
@@ -130,8 +130,9 @@ await_paused(struct cmd *c, const char *id, const char *task, bool paused)
         void *ret = NULL;
         struct err e = ERR_INIT;
         struct api_meta meta = {0};
-        if (api_get(c, api_target(c, "/v1/allocation/%", id, "index", index ? fmt_u64(c, index) : NULL,
-                                  "wait", index ? "1s" : NULL, NULL),
+        if (api_get(c,
+                    api_target(c, "/v1/allocation/%", id, "index", index ? fmt_u64(c, index) : NULL,
+                               "wait", index ? "1s" : NULL, NULL),
                     &type_allocation, &ret, &meta, &e) ||
             paused_as(ret, task, paused))
             return;

@@ -182,7 +182,8 @@ on_open(void *arg)
 static bool
 put(FILE *f, const struct exec_stream *x)
 {
-    return !x || x->data.n == 0 || (fwrite(x->data.v, 1, x->data.n, f) == x->data.n && fflush(f) == 0);
+    return !x || x->data.n == 0 ||
+           (fwrite(x->data.v, 1, x->data.n, f) == x->data.n && fflush(f) == 0);
 }
 
 static void
@@ -296,16 +297,19 @@ cmd_alloc_exec(struct cmd *c)
     const struct opt opts[] = {
         {"i", OPT_BOOL, &o.in, NULL, "Pass standard input on (the default); -i=false gives none."},
         {"t", OPT_BOOL, &o.tty, NULL,
-         "Give the command a terminal; default: when input and output are terminals.", &o.tty_given},
+         "Give the command a terminal; default: when input and output are terminals.",
+         &o.tty_given},
         {"e", OPT_STRING, &o.escape, "<char>",
-         "The escape character of a terminal session (default ~), or none. At the beginning of a line it "
+         "The escape character of a terminal session (default ~), or none. At the beginning of a "
+         "line it "
          "ends the session when a dot follows."},
         {"task", OPT_STRING, &o.task, "<task>", "The task."},
         {"job", OPT_BOOL, &o.job, NULL, "The argument is a job; one of its allocations is used."},
         {"group", OPT_STRING, &o.group, "<group>", "With -job: the group."},
         {0}};
     int rc;
-    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 2, .max = SIZE_MAX, .verbatim = true},
+    if (!cmd_parse(c, opts,
+                   &(struct cmd_args){.client = true, .min = 2, .max = SIZE_MAX, .verbatim = true},
                    &rc))
         return rc;
     if (!o.tty_given)

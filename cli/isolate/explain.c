@@ -151,7 +151,8 @@ explain_calls(struct cmd *c, const struct task_seccomp *t)
     if (!t)
         return;
     if (t->allow.n > 0)
-        cmd_say(c, "    makes the system calls %s too, if the client allows it", join(c, &t->allow));
+        cmd_say(c, "    makes the system calls %s too, if the client allows it",
+                join(c, &t->allow));
     if (t->deny.n > 0)
         cmd_say(c, "    cannot make the system calls %s", join(c, &t->deny));
     if (str_eq(t->mode, "log"))
@@ -165,25 +166,31 @@ explain_exec(struct cmd *c, const struct launch_spec *s)
 {
     const struct task_isolation *iso = isolation_of(s->isolation);
     cmd_say(c, "    sees only its own processes, host name, System V IPC and cgroup");
-    cmd_say(c, "    writes in its own directory (/, /local, /secrets, /tmp) and in /alloc; /usr, /etc "
-               "and the like are the host's, read-only");
+    cmd_say(c,
+            "    writes in its own directory (/, /local, /secrets, /tmp) and in /alloc; /usr, /etc "
+            "and the like are the host's, read-only");
     static const char *const all[] = {"all"};
     uint64_t caps = 0;
     struct err e = ERR_INIT;
-    bool host = str_eq(iso->userns, "host") ||
-                (caps_plan(s->cap_add.v, s->cap_add.n, all, 1, &caps, &e) == 0 && caps_need_host(caps));
-    cmd_say(c, "    runs as %s%s", str_or(s->user, "nobody"),
-            str_eq(iso->userns, "host") ? ", an id of the host"
-            : host ? ", an id of the host: a capability that it keeps is about the machine or its network"
-                   : " in a user namespace of its allocation, where the client has them");
+    bool host =
+        str_eq(iso->userns, "host") ||
+        (caps_plan(s->cap_add.v, s->cap_add.n, all, 1, &caps, &e) == 0 && caps_need_host(caps));
+    cmd_say(
+        c, "    runs as %s%s", str_or(s->user, "nobody"),
+        str_eq(iso->userns, "host") ? ", an id of the host"
+        : host
+            ? ", an id of the host: a capability that it keeps is about the machine or its network"
+            : " in a user namespace of its allocation, where the client has them");
     if (s->cap_add.n == 0)
         cmd_say(c, "    has no capability and can gain none");
     else
         cmd_say(c, "    keeps the capabilities %s, if the client allows them",
                 str_or(caps_text_of(c, &s->cap_add), join(c, &s->cap_add)));
-    cmd_say(c, "    makes the system calls of the profile \"%s\" only: no namespaces, mounts, modules, "
-               "keyrings, tracing of others, raw or packet sockets, bpf, io_uring, aio",
-            str_or(s->seccomp, "default"));
+    cmd_say(
+        c,
+        "    makes the system calls of the profile \"%s\" only: no namespaces, mounts, modules, "
+        "keyrings, tracing of others, raw or packet sockets, bpf, io_uring, aio",
+        str_or(s->seccomp, "default"));
     explain_calls(c, iso->seccomp);
     if (iso->landlock) {
         explain_ports(c, "binds to", &iso->landlock->bind);
@@ -203,7 +210,9 @@ explain_exec(struct cmd *c, const struct launch_spec *s)
                 iso->verity.v[i]->path,
                 str_empty(iso->verity.v[i]->digest) ? "" : ", with the digest that the job gives");
     if (iso->core_sched)
-        cmd_say(c, "    shares no processor core with another task at the same time, or does not start");
+        cmd_say(
+            c,
+            "    shares no processor core with another task at the same time, or does not start");
 }
 
 static void
@@ -213,10 +222,13 @@ explain_network(struct cmd *c, const struct task_group *g)
     if (str_eq(mode, "none"))
         cmd_say(c, "    has no network but a loopback, which the tasks of the group share");
     else if (str_eq(mode, "bridge"))
-        cmd_say(c, "    shares a network with the tasks of the group alone: it reaches what the host "
-                   "reaches, others reach its mapped ports");
+        cmd_say(c,
+                "    shares a network with the tasks of the group alone: it reaches what the host "
+                "reaches, others reach its mapped ports");
     else
-        cmd_say(c, "    shares the network of the host: it reaches what the host reaches, loopback too");
+        cmd_say(
+            c,
+            "    shares the network of the host: it reaches what the host reaches, loopback too");
 }
 
 static const char *
@@ -252,14 +264,16 @@ explain_limits(struct cmd *c, const struct launch_limits *l, const struct task_i
     if (iso->memory_high > 0)
         cmd_say(c, "    is slowed down above %s of memory", mib(c, iso->memory_high));
     if (l->memory_low > 0)
-        cmd_say(c, "    keeps %s of memory as long as others have more to give", mib(c, l->memory_low >> 20));
+        cmd_say(c, "    keeps %s of memory as long as others have more to give",
+                mib(c, l->memory_low >> 20));
     if (iso->memory_min > 0)
         cmd_say(c, "    keeps %s of memory in any case, if the client allows it",
                 mib(c, iso->memory_min));
     if (iso->swap > 0)
         cmd_say(c, "    may have %s in swap, if the client allows it", mib(c, iso->swap));
-    cmd_say(c, iso->hugetlb > 0 ? "    may have %s of huge pages of each size, if the client allows it"
-                              : "    has no huge pages%.0s",
+    cmd_say(c,
+            iso->hugetlb > 0 ? "    may have %s of huge pages of each size, if the client allows it"
+                             : "    has no huge pages%.0s",
             mib(c, iso->hugetlb));
     if (iso->pids_max > 0)
         cmd_say(c, "    has %lld processes and threads at most", (long long)iso->pids_max);
@@ -311,7 +325,8 @@ explain_task(struct cmd *c, const struct task_group *g, const struct task *t)
                               .user = t->user,
                               .env = &env,
                               .resources = &granted,
-                              .core_mhz = 1000, /* of no client in particular: nothing of it is said */
+                              .core_mhz =
+                                  1000, /* of no client in particular: nothing of it is said */
                               .egress = t->network ? t->network->egress : NULL,
                               .bind = t->network ? t->network->bind : NULL};
     struct launch_spec *s = NULL;
@@ -331,16 +346,18 @@ explain_task(struct cmd *c, const struct task_group *g, const struct task *t)
     if (s->isolated)
         explain_exec(c, s);
     else
-        cmd_say(c, "    is not isolated: it is a process of the host as %s, and does what that user "
-                   "may do; only its cgroup is its own",
+        cmd_say(c,
+                "    is not isolated: it is a process of the host as %s, and does what that user "
+                "may do; only its cgroup is its own",
                 str_or(s->user, "nobody"));
     const struct task_isolation *iso = isolation_of(s->isolation);
     explain_network(c, g);
     explain_net(c, "may send to", s->egress);
     explain_net(c, "may bind to", s->bind);
     if (r && r->cores.v > 0)
-        cmd_say(c, "    gets %lld processors for itself, and %lld MiB of memory%s", (long long)r->cores.v,
-                (long long)r->memory_mb.v, iso->swap > 0 ? "" : ", without swap");
+        cmd_say(c, "    gets %lld processors for itself, and %lld MiB of memory%s",
+                (long long)r->cores.v, (long long)r->memory_mb.v,
+                iso->swap > 0 ? "" : ", without swap");
     else if (r)
         cmd_say(c, "    gets %lld MHz and %lld MiB of memory%s", (long long)r->cpu.v,
                 (long long)r->memory_mb.v, iso->swap > 0 ? "" : ", without swap");

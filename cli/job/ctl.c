@@ -27,8 +27,9 @@ stop_job(struct cmd *c, const struct stop_opts *o, const char *prefix)
         return 1;
     bool named = o->yes || str_eq(stub->id, prefix);
     if (!named && c->in == stdin && !isatty(STDIN_FILENO))
-        return cmd_fail(c, "\"%s\" is only the beginning of \"%s\", and nobody can be asked without a "
-                           "terminal: give the whole id, or -yes",
+        return cmd_fail(c,
+                        "\"%s\" is only the beginning of \"%s\", and nobody can be asked without a "
+                        "terminal: give the whole id, or -yes",
                         prefix, stub->id);
     if (!named && !cmd_confirm(c, mem_printf(c, "Stop job \"%s\"?", stub->id))) {
         cmd_say(c, "Job \"%s\" was not stopped", stub->id);

@@ -62,7 +62,8 @@ print_groups(struct cmd *c, const struct job_summary *s)
 {
     struct table t;
     table_init(&t, c, 8);
-    table_row(&t, "Task Group", "Queued", "Complete", "Failed", "Running", "Starting", "Lost", "Unknown");
+    table_row(&t, "Task Group", "Queued", "Complete", "Failed", "Running", "Starting", "Lost",
+              "Unknown");
     for (size_t i = 0; i < s->summary.n; i++) {
         const struct task_group_summary *g = s->summary.v[i].v;
         table_row(&t, s->summary.v[i].k, fmt_i64(c, g->queued), fmt_i64(c, g->complete),
@@ -81,13 +82,14 @@ wait_dead(struct cmd *c, const char *id)
         struct err e = ERR_INIT;
         struct api_meta meta = {0};
         void *ret = NULL;
-        char *target = api_target(c, "/v1/job/%", id, "index", index ? fmt_u64(c, index) : NULL, "wait",
-                                  "5s", NULL);
+        char *target = api_target(c, "/v1/job/%", id, "index", index ? fmt_u64(c, index) : NULL,
+                                  "wait", "5s", NULL);
         if (api_get(c, target, &type_job, &ret, &meta, &e))
             return cmd_fail(c, "Error querying allocations: %s", e.text);
         index = meta.index;
         if (str_eq(((const struct job *)ret)->status, JOB_STATUS_DEAD)) {
-            if (api_get(c, api_target(c, "/v1/job/%/summary", id, NULL), &type_job_summary, &ret, NULL, &e))
+            if (api_get(c, api_target(c, "/v1/job/%/summary", id, NULL), &type_job_summary, &ret,
+                        NULL, &e))
                 return cmd_fail(c, "Error querying allocations: %s", e.text);
             const struct job_summary *s = ret;
             int code = 0;
@@ -114,7 +116,8 @@ dispatch(struct cmd *c, const struct dispatch_opts *o, const struct job_dispatch
     struct table t;
     char *target =
         api_target(c, "/v1/job/%/dispatch", req->job_id, "idempotency_token", o->token, NULL);
-    if (api_send(c, "PUT", target, &type_job_dispatch_request, req, &type_job_dispatch_response, &ret, &e) ||
+    if (api_send(c, "PUT", target, &type_job_dispatch_request, req, &type_job_dispatch_response,
+                 &ret, &e) ||
         !ret)
         return cmd_fail(c, "Failed to dispatch job: %s", e.text);
     const struct job_dispatch_response *r = ret;
@@ -142,7 +145,8 @@ cmd_job_dispatch(struct cmd *c)
          "Begin the part of the new job's id that is its own with this."},
         {"idempotency-token", OPT_STRING, &o.token, "<token>",
          "Do nothing if a job that was dispatched with this token is still there."},
-        {"meta", OPT_LIST, &o.meta, "<key>=<value>", "Set a key of the job's meta; may be repeated."},
+        {"meta", OPT_LIST, &o.meta, "<key>=<value>",
+         "Set a key of the job's meta; may be repeated."},
         {"priority", OPT_INT, &o.priority, "<priority>",
          "Priority of the new job, 1 to 100 (default that of the parameterized one)."},
         {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet."},
@@ -157,8 +161,8 @@ cmd_job_dispatch(struct cmd *c)
     struct job_list_stub *stub;
     if ((c->n_args == 2 && read_payload(c, c->args[1], &req)) || parse_meta(c, &o.meta, &req.meta))
         return 1;
-    if (api_find_job_of(c, c->args[0], "ParentID == \"\" and ParameterizedJob is not nil", "parameterized ",
-                        &stub) != API_ONE)
+    if (api_find_job_of(c, c->args[0], "ParentID == \"\" and ParameterizedJob is not nil",
+                        "parameterized ", &stub) != API_ONE)
         return 1;
     req.job_id = stub->id;
     return dispatch(c, &o, &req);

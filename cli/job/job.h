@@ -10,8 +10,8 @@
 /* job/plan.c: what a plan would change, or what a version did. */
 void job_print_diff(struct cmd *c, const struct job_diff *d, bool verbose);
 
-/* job/periodic.c: "2026-01-01T00:00:00Z (1h0m0s from now)" of a job with a periodic block, by the clocks of
- * its time zone; and as a line. */
+/* job/periodic.c: "2026-01-01T00:00:00Z (1h0m0s from now)" of a job with a periodic block, by the
+ * clocks of its time zone; and as a line. */
 int job_next_launch(struct cmd *c, const struct job *j, const char **ret, struct err *e);
 void job_say_next_launch(struct cmd *c, const struct job *j);
 

@@ -35,7 +35,8 @@ job_next_launch(struct cmd *c, const struct job *j, const char **ret, struct err
     struct cron_set set;
     char d[DURATION_TEXT];
     int64_t now_s = cmd_now(c) / NS_PER_S;
-    if (zone_find(j->periodic->time_zone, &z, e) < 0 || cron_set_parse(c, j->periodic, z, &set, e) < 0)
+    if (zone_find(j->periodic->time_zone, &z, e) < 0 ||
+        cron_set_parse(c, j->periodic, z, &set, e) < 0)
         return e->code;
     int64_t at = cron_set_next(&set, now_s);
     *ret = at == CRON_NEVER ? "none"

@@ -133,7 +133,8 @@ cmd_job_run(struct cmd *c)
 
 /* --- validate --- */
 
-/* What a client would say only when the task starts; drivers are built in. Returns one that is not. */
+/* What a client would say only when the task starts; drivers are built in. Returns one that is not.
+ */
 static const char *
 check_drivers(struct cmd *c, const struct job *j, struct str_list *errors)
 {
@@ -186,8 +187,8 @@ cmd_job_validate(struct cmd *c)
     struct job_register_request req = {.job = f.job};
     struct err e = ERR_INIT;
     void *ret = NULL;
-    if (api_send(c, "PUT", api_target(c, "/v1/validate/job", NULL), &type_job_register_request, &req,
-                 &type_job_validate_response, &ret, &e))
+    if (api_send(c, "PUT", api_target(c, "/v1/validate/job", NULL), &type_job_register_request,
+                 &req, &type_job_validate_response, &ret, &e))
         return cmd_fail(c, "Error validating job: %s", e.text);
     const struct job_validate_response *r = ret;
     if (!r)

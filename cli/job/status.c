@@ -286,11 +286,13 @@ show_parent(struct cmd *c, const struct job *j)
     }
     print_summary(c, j);
     const char *prefix = mem_printf(c, "%s%s", j->id, dispatched ? DISPATCH_INFIX : PERIODIC_INFIX);
-    if (api_list(c, api_target(c, "/v1/jobs", "prefix", prefix, NULL), &type_job_list_stub, &l, NULL, &e))
+    if (api_list(c, api_target(c, "/v1/jobs", "prefix", prefix, NULL), &type_job_list_stub, &l,
+                 NULL, &e))
         return cmd_fail(c, "Error querying job: %s", e.text);
     if (l.n == 0) {
         cmd_say(c, "\nNo %s found",
-                dispatched ? "dispatched instances of parameterized job" : "instances of periodic job");
+                dispatched ? "dispatched instances of parameterized job"
+                           : "instances of periodic job");
         return 0;
     }
     cmd_heading(c, dispatched ? "Dispatched Jobs" : "Previously Launched Jobs");

@@ -202,7 +202,8 @@ change(struct cmd *c, const struct drain_opts *o, const char *id)
     struct err e = ERR_INIT;
     void *ret = NULL;
     struct drain_spec spec = {.ignore_system_jobs = o->ignore_system};
-    struct node_drain_request req = {.node_id = id, .mark_eligible = o->disable && !o->keep_ineligible};
+    struct node_drain_request req = {.node_id = id,
+                                     .mark_eligible = o->disable && !o->keep_ineligible};
     if (fill_meta(c, o, &req.meta))
         return 1;
     if (o->enable) {
@@ -218,7 +219,8 @@ change(struct cmd *c, const struct drain_opts *o, const char *id)
         return cmd_fail(c, "Error updating the drain: %s", e.text);
     if (o->json) {
         int rc = 0;
-        output_object(c, &(struct output){.json = true}, &type_node_eligibility_update_response, ret, &rc);
+        output_object(c, &(struct output){.json = true}, &type_node_eligibility_update_response,
+                      ret, &rc);
         return rc;
     }
     if (o->disable)

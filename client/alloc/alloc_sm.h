@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The lifecycle of an allocation: which of its tasks may start and which must end now, and what the
- * allocation as a whole is. No state of its own: everything is derived from the tasks' records, so a
- * restarted agent decides the same. Pure.
+ * allocation as a whole is. No state of its own: everything is derived from the tasks' records, so
+ * a restarted agent decides the same. Pure.
  *
  *   prestart -> main -> poststart; poststop when all others are dead.
  *
@@ -31,6 +31,7 @@ void alloc_sm_step(const struct task_sm *const *tasks, size_t n, bool stop,
                    struct alloc_verdict *verdicts);
 
 /* "pending", "running", "complete", "failed" and the words beside it. */
-const char *alloc_sm_status(const struct task_sm *const *tasks, size_t n, const char **ret_description);
+const char *alloc_sm_status(const struct task_sm *const *tasks, size_t n,
+                            const char **ret_description);
 
 #endif

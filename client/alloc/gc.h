@@ -18,8 +18,8 @@ struct gc *gc_new(struct allocs *allocs);
 void gc_stop(struct gc *gc);
 void gc_wake(struct gc *gc);      /* an allocation has ended: look in gc_interval */
 void gc_make_room(struct gc *gc); /* one was added: look now */
-/* Destroys a terminal allocation when its turn comes (gc_parallel_destroys). `why` is for who asks for
- * its files then, and outlives it. False: it is not terminal, or on its way already. */
+/* Destroys a terminal allocation when its turn comes (gc_parallel_destroys). `why` is for who asks
+ * for its files then, and outlives it. False: it is not terminal, or on its way already. */
 bool gc_collect(struct gc *gc, struct alloc_runner *ar, const char *why, client_done *done,
                 void *arg);
 void gc_ended(struct gc *gc, struct alloc_runner *ar, const struct err *e); /* it is `gone` */

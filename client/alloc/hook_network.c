@@ -286,11 +286,13 @@ network_env(const struct alloc_runner *ar, const void *ctx, struct str_map *ret)
     const struct allocation *a = ar->a.rec->alloc;
     const struct alloc_network_status *s = a->network_status;
     const struct allocated_resources *r = a->allocated_resources;
-    for (size_t i = 0; s && !str_empty(s->address) && r && r->shared && i < r->shared->ports.n; i++) {
+    for (size_t i = 0; s && !str_empty(s->address) && r && r->shared && i < r->shared->ports.n;
+         i++) {
         const struct allocated_port_mapping *p = r->shared->ports.v[i];
         long long port = (long long)(p->to > 0 ? p->to : p->value);
         if (s->interface_name)
-            str_map_set(ctx, ret, mem_printf(ctx, "NOMAD_ALLOC_INTERFACE_%s", p->label), s->interface_name);
+            str_map_set(ctx, ret, mem_printf(ctx, "NOMAD_ALLOC_INTERFACE_%s", p->label),
+                        s->interface_name);
         str_map_set(ctx, ret, mem_printf(ctx, "NOMAD_ALLOC_IP_%s", p->label), s->address);
         str_map_set(ctx, ret, mem_printf(ctx, "NOMAD_ALLOC_ADDR_%s", p->label),
                     mem_printf(ctx, "%s:%lld", s->address, port));

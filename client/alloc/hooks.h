@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an allocation has besides its tasks: a name in the list per thing, and its file hook_NAME.c; made
- * in the order of the list before the first task starts (hooks_run.h). All of it can be asked for again,
- * which is how it comes back after a restart of agent or warden: made already is fine. What a hook has to
- * keep for that is in the allocation's record (alloc_runner_persist).
+ * What an allocation has besides its tasks: a name in the list per thing, and its file hook_NAME.c;
+ * made in the order of the list before the first task starts (hooks_run.h). All of it can be asked
+ * for again, which is how it comes back after a restart of agent or warden: made already is fine.
+ * What a hook has to keep for that is in the allocation's record (alloc_runner_persist).
  */
 #ifndef PADDOCK_CLIENT_ALLOC_HOOKS_H
 #define PADDOCK_CLIENT_ALLOC_HOOKS_H
@@ -14,18 +14,20 @@ struct alloc_runner;
 struct err;
 struct str_map;
 
-/* In the order in which they are made. What a hook keeps is ar->hook.NAME, a struct NAME_hook of its
- * own. */
+/* In the order in which they are made. What a hook keeps is ar->hook.NAME, a struct NAME_hook of
+ * its own. */
 #define ALLOC_HOOKS(X) X(dirs) X(network) X(health)
 
 struct alloc_hook {
     const char *name;
     bool (*wanted)(const struct alloc_runner *ar); /* NULL: always */
     void (*prestart)(struct alloc_runner *ar);     /* hooks_done() follows; or NULL */
-    /* Adds variables of what was made, or restored, to a task's environment; or NULL. Owned by ctx. */
+    /* Adds variables of what was made, or restored, to a task's environment; or NULL. Owned by ctx.
+     */
     void (*env)(const struct alloc_runner *ar, const void *ctx, struct str_map *ret);
     void (*changed)(struct alloc_runner *ar);      /* a task, or what the servers want; or NULL */
-    void (*exited)(struct alloc_runner *ar);       /* all tasks have ended; comes more than once; or NULL */
+    void (*exited)(
+        struct alloc_runner *ar); /* all tasks have ended; comes more than once; or NULL */
     void (*stop)(struct alloc_runner *ar);         /* no timer is left; or NULL */
 };
 

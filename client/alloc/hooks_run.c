@@ -41,8 +41,8 @@ static void
 wait(struct alloc_runner *ar, const struct alloc_hook *h, const struct err *e)
 {
     if (ar->hooks.backoff_ms == 0)
-        log_info("client", "allocation waits: what makes its surroundings is busy", "alloc_id", ar->a.id,
-                 "hook", h->name, "reason", e->text, NULL);
+        log_info("client", "allocation waits: what makes its surroundings is busy", "alloc_id",
+                 ar->a.id, "hook", h->name, "reason", e->text, NULL);
     timer_stop(ar->hooks.timer);
     ar->hooks.timer = timer_start(ar->a.g->loop, backoff_next(&ar->hooks.backoff_ms), on_again, ar);
 }

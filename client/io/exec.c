@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Commands that run in tasks: sessions of an owner with a command, which the handle of its task runs
- * (struct task_exec). A session is in these steps:
+ * Commands that run in tasks: sessions of an owner with a command, which the handle of its task
+ * runs (struct task_exec). A session is in these steps:
  *
  *   ASKED     the command is to start; input is kept here
  *   RUNS      bytes go both ways

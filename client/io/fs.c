@@ -11,7 +11,8 @@
 #include "common/str.h"
 
 /* Every component is checked; "." and empty ones vanish, ".." is refused. Nothing gets by that the
- * warden would take for an attack, since it closes the connection, which is not the reader's alone. */
+ * warden would take for an attack, since it closes the connection, which is not the reader's alone.
+ */
 int
 fs_check_path(const void *ctx, const char *path, const char **ret, struct err *e)
 {
@@ -25,18 +26,20 @@ fs_check_path(const void *ctx, const char *path, const char **ret, struct err *e
         if (strcmp(w, ".") == 0)
             continue;
         if (strcmp(w, "..") == 0)
-            return err_set(e, -ERR_FORBIDDEN, "path \"%.200s\" leaves the allocation directory", path);
-        if (depth == 1 && (strcmp(w, "secrets") == 0 || strcmp(w, "private") == 0))
-            return err_set(e, -ERR_FORBIDDEN, "reading \"%.200s\" is not allowed: secrets are not served",
+            return err_set(e, -ERR_FORBIDDEN, "path \"%.200s\" leaves the allocation directory",
                            path);
+        if (depth == 1 && (strcmp(w, "secrets") == 0 || strcmp(w, "private") == 0))
+            return err_set(e, -ERR_FORBIDDEN,
+                           "reading \"%.200s\" is not allowed: secrets are not served", path);
         out = mem_printf(ctx, "%s%s%s", out, depth ? "/" : "", w);
         depth++;
     }
     if (!plain_path(out))
-        return err_set(e, -ERR_INVALID,
-                       "path \"%.200s\" holds control characters, a name of more than 255 bytes or more than "
-                       "%d of them, or is longer than %d bytes",
-                       path, JOB_PATH_DEPTH_MAX, JOB_PATH_MAX);
+        return err_set(
+            e, -ERR_INVALID,
+            "path \"%.200s\" holds control characters, a name of more than 255 bytes or more than "
+            "%d of them, or is longer than %d bytes",
+            path, JOB_PATH_DEPTH_MAX, JOB_PATH_MAX);
     *ret = out;
     return 0;
 }
@@ -79,7 +82,8 @@ on_files(void *arg, const struct err *e, struct warden_reply *r)
         return;
     }
     if (!op->stat && r->msg->files.n > FS_FILES_MAX - op->files.files.n) {
-        err_set(&op->e, -ERR_LIMIT, "\"%.200s\" has more than %d entries: ask for a file in it by its name",
+        err_set(&op->e, -ERR_LIMIT,
+                "\"%.200s\" has more than %d entries: ask for a file in it by its name",
                 op->path[0] ? op->path : "/", FS_FILES_MAX);
         files_finish(op);
         return;

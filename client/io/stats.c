@@ -29,8 +29,8 @@ struct proc_stats {
     int64_t rss; /* bytes */
 };
 
-/* utime, stime, rss of /proc/PID/stat: fields 14, 15 and 24; the name in field 2 may hold anything, so
- * the count starts behind its last ')'. */
+/* utime, stime, rss of /proc/PID/stat: fields 14, 15 and 24; the name in field 2 may hold anything,
+ * so the count starts behind its last ')'. */
 static bool
 parse_proc_stat(const char *text, struct proc_stats *ret)
 {
@@ -199,8 +199,8 @@ fill_memory(const void *ctx, struct memory_stats *m, const struct cgroup_stats *
 }
 
 static void
-fill_cpu(const void *ctx, struct task_runner *tr, struct cpu_stats *cpu, const struct cgroup_stats *cg,
-         const struct pid_sums *sums)
+fill_cpu(const void *ctx, struct task_runner *tr, struct cpu_stats *cpu,
+         const struct cgroup_stats *cg, const struct pid_sums *sums)
 {
     int64_t user = cg->user_us >= 0 ? cg->user_us : sums->total.user_us;
     int64_t system = cg->system_us >= 0 ? cg->system_us : sums->total.system_us;
@@ -466,8 +466,8 @@ static bool
 parse_cpu_line(const char *line, char name[16], struct cpu_times *t)
 {
     unsigned long long v[8] = {0};
-    if (sscanf(line, "%15s %llu %llu %llu %llu %llu %llu %llu %llu", name, &v[0], &v[1], &v[2], &v[3],
-               &v[4], &v[5], &v[6], &v[7]) < 5 ||
+    if (sscanf(line, "%15s %llu %llu %llu %llu %llu %llu %llu %llu", name, &v[0], &v[1], &v[2],
+               &v[3], &v[4], &v[5], &v[6], &v[7]) < 5 ||
         strncmp(name, "cpu", 3) != 0)
         return false;
     t->user = (double)v[0] + (double)v[1];
@@ -490,7 +490,8 @@ host_cpu(const struct ground *g, struct host_cpus *last, const void *ctx, struct
     if (file_read(ctx, AT_FDCWD, "/proc/stat", 4 << 20, &text, NULL) < 0)
         return;
     size_t i = 0;
-    for (char *l = strtok_r(text, "\n", &save); l && i < STATS_CPUS_MAX; l = strtok_r(NULL, "\n", &save)) {
+    for (char *l = strtok_r(text, "\n", &save); l && i < STATS_CPUS_MAX;
+         l = strtok_r(NULL, "\n", &save)) {
         char name[16];
         struct cpu_times t;
         if (strncmp(l, "cpu ", 4) == 0 || !parse_cpu_line(l, name, &t))

@@ -3,8 +3,9 @@
  * Byte streams of files and logs. A stream is in one of these states:
  *
  *   LIST     the log directory is being listed     OPEN   a file is being opened
- *   READ     there is a file, and perhaps data     WAIT   at the end, following: woken by inotify on the
- *                                                         directory or file, or by the task's end
+ *   READ     there is a file, and perhaps data     WAIT   at the end, following: woken by inotify
+ *                                                         on the directory or file, or by the
+ *                                                         task's end
  *   END, FAIL
  *
  * The warden opens every file. A watch is set before the directory is listed, so nothing is missed.
@@ -243,7 +244,8 @@ on_beat(void *arg)
 {
     struct client_stream *s = arg;
     s->timer = NULL;
-    if (s->state == STREAM_WAIT && s->polled && s->req.kind == CLIENT_STREAM_LOGS && !s->kept && !s->closed)
+    if (s->state == STREAM_WAIT && s->polled && s->req.kind == CLIENT_STREAM_LOGS && !s->kept &&
+        !s->closed)
         list_again(s);
     else if (s->state == STREAM_WAIT && s->polled)
         s->state = STREAM_READ;
@@ -313,8 +315,9 @@ take_file(struct client_stream *s, int fd)
         watch_set_up(s, fd, IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF);
 }
 
-/* The file to open was rotated away. The oldest that is left may be gone as well before it is opened;
- * the newest lives longest: whoever is that slow goes on there, or he would never catch up. */
+/* The file to open was rotated away. The oldest that is left may be gone as well before it is
+ * opened; the newest lives longest: whoever is that slow goes on there, or he would never catch up.
+ */
 static void
 open_next(struct client_stream *s, const struct err *e)
 {
@@ -501,7 +504,8 @@ check_request(struct client_stream *s, const struct client_stream_request *req)
     if (!ar)
         err_set(&s->e, -ERR_NOT_FOUND, "allocation \"%.40s\" is not on this node", req->alloc_id);
     else if (s->all->n > CLIENT_STREAMS_MAX)
-        err_set(&s->e, -ERR_BUSY, "%d streams are open on this node: close some", CLIENT_STREAMS_MAX);
+        err_set(&s->e, -ERR_BUSY, "%d streams are open on this node: close some",
+                CLIENT_STREAMS_MAX);
     else if (req->offset < 0 || req->limit < 0)
         err_set(&s->e, -ERR_INVALID, "offset and limit cannot be negative");
     else if (req->kind != CLIENT_STREAM_LOGS)
@@ -538,7 +542,8 @@ streams_open(struct streams *all, const struct client_stream_request *req, clien
     s->req.path = s->req.alloc_id = NULL;
     s->opened = fn;
     s->opened_arg = arg;
-    s->frames = req->kind == CLIENT_STREAM_FRAMES || (req->kind == CLIENT_STREAM_LOGS && !req->plain);
+    s->frames =
+        req->kind == CLIENT_STREAM_FRAMES || (req->kind == CLIENT_STREAM_LOGS && !req->plain);
     s->left = req->limit > 0 ? req->limit : -1;
     buf_init(&s->out, CLIENT_STREAM_OUT_MAX);
     str_copy(s->id, sizeof(s->id), str_or(req->alloc_id, ""));
@@ -568,7 +573,8 @@ last_look(struct client_stream *s)
 {
     uint64_t next;
     pump_events(s);
-    if (s->req.kind == CLIENT_STREAM_LOGS && (s->overflow || log_index_next(&s->set, s->index, &next)))
+    if (s->req.kind == CLIENT_STREAM_LOGS &&
+        (s->overflow || log_index_next(&s->set, s->index, &next)))
         return; /* still READ: the next step lists or opens it */
     if (s->req.kind == CLIENT_STREAM_LOGS && s->polled && !s->kept && !s->listed_last) {
         s->listed_last = true;

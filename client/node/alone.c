@@ -18,7 +18,8 @@ enum {
     FILE_MAX = 256,
     BOOT_MAX = 64,
     BEATS_PER_FENCE = 4, /* heartbeats in the time after which the watchdog kills */
-    LOOK_MS = 2000 /* a timer does not count while the machine is suspended: it is looked at so often */
+    LOOK_MS =
+        2000 /* a timer does not count while the machine is suspended: it is looked at so often */
 };
 
 static const char contact_file[] = "contact";
@@ -120,7 +121,8 @@ write_work(void *arg)
 {
     struct writing *w = arg;
     auto_fd int dir = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    w->code = dir < 0 ? -errno : file_write_atomic(dir, contact_file, w->text, strlen(w->text), 0600);
+    w->code =
+        dir < 0 ? -errno : file_write_atomic(dir, contact_file, w->text, strlen(w->text), 0600);
 }
 
 static void save(struct alone *x);
@@ -177,7 +179,8 @@ load(struct alone *x)
     if (space == NULL)
         return;
     *space = '\0';
-    /* of another boot: its tasks ended with it, and none is begun again before a server was heard */
+    /* of another boot: its tasks ended with it, and none is begun again before a server was heard
+     */
     if (str_eq(text, x->boot) && num_parse_i64(space + 1, &at) == 0 && at > 0 && at < x->heard_ns)
         x->heard_ns = x->allocs->g->heard_ns = at;
 }
@@ -214,7 +217,8 @@ look(void *arg)
         int64_t most = most_alone(ar);
         if (most == 0 || now - x->heard_ns < most)
             continue;
-        log_warn("client", "no server was heard for stop_on_client_after: the allocation is stopped",
+        log_warn("client",
+                 "no server was heard for stop_on_client_after: the allocation is stopped",
                  "alloc_id", ar->a.id, "alone", LOG_DUR(now - x->heard_ns), NULL);
         alloc_runner_stop(ar);
     }

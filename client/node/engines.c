@@ -30,7 +30,8 @@ on_told(void *arg, const struct hand_info *info)
         return;
     if (!was || was->healthy != info->healthy)
         log_info("client", info->healthy ? "the engine answers" : "the engine does not answer",
-                 "driver", o->driver->can->name, "description", str_or(info->description, ""), NULL);
+                 "driver", o->driver->can->name, "description", str_or(info->description, ""),
+                 NULL);
     *o->info = codec_clone(o->all, &type_hand_info, info);
     mem_free(was);
     o->all->changed(o->all->arg);

@@ -126,8 +126,8 @@ refuse(struct fetch *f, const struct err *e)
 {
     struct ground *g = f->g;
     const struct wanted *w = &f->v[f->next];
-    log_error("client", "allocation cannot be received: it is reported as failed", "alloc_id", w->id,
-              "error", e->text, NULL);
+    log_error("client", "allocation cannot be received: it is reported as failed", "alloc_id",
+              w->id, "error", e->text, NULL);
     struct alloc_runner *ar = alloc_runner_find(f->to.allocs, w->id);
     if (ar) { /* what it is to become is not known */
         ar->a.rec->server_index = w->index;

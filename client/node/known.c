@@ -42,8 +42,8 @@ write_done(void *arg)
     struct writing *w = arg;
     struct known *k = w->k;
     if (w->code < 0)
-        log_warn("client", "the servers that are known could not be written", "dir", w->dir, "error",
-                 err_name(w->code), NULL);
+        log_warn("client", "the servers that are known could not be written", "dir", w->dir,
+                 "error", err_name(w->code), NULL);
     talloc_free(w);
     k->writing = false;
     if (k->again && !k->g->stopping)
@@ -81,7 +81,8 @@ load(struct known *k)
     struct err e = ERR_INIT;
     char *text = NULL;
 
-    int r = dir < 0 ? -errno : file_read(tmp, dir, known_file, CLIENT_SERVERS_BYTES_MAX, &text, NULL);
+    int r =
+        dir < 0 ? -errno : file_read(tmp, dir, known_file, CLIENT_SERVERS_BYTES_MAX, &text, NULL);
     if (r == -ENOENT)
         return;
     for (const char *p = r == 0 ? text : ""; *p != 0; p += strcspn(p, ",\n"), p += *p != 0)
@@ -89,7 +90,8 @@ load(struct known *k)
             list_add(tmp, l, mem_strndup(tmp, p, strcspn(p, ",\n")));
     if (r == 0 && known_set(k, &l, &e) >= 0)
         return;
-    log_warn("client", "the file of servers that were known is not read: the configuration's are asked",
+    log_warn("client",
+             "the file of servers that were known is not read: the configuration's are asked",
              "dir", k->g->cfg.state_dir, "error", r < 0 ? err_name(r) : e.text, NULL);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The servers that the client knows, as their answers tell or an operator has said: told to whoever
- * connects to them (config.h: servers), and kept in DIR/servers, so that an agent that starts when the
- * servers of its configuration have gone finds the others.
+ * connects to them (config.h: servers), and kept in DIR/servers, so that an agent that starts when
+ * the servers of its configuration have gone finds the others.
  */
 #ifndef PADDOCK_CLIENT_NODE_KNOWN_H
 #define PADDOCK_CLIENT_NODE_KNOWN_H
@@ -11,7 +11,8 @@
 
 struct known;
 
-/* Reads the file and tells what is in it; what is wrong with it is logged, and it is as none. Owned by g. */
+/* Reads the file and tells what is in it; what is wrong with it is logged, and it is as none. Owned
+ * by g. */
 struct known *known_new(struct ground *g);
 /* -ERR_INVALID: one is no address, nothing changed. */
 int known_set(struct known *k, const struct str_list *servers, struct err *e);

@@ -145,8 +145,9 @@ change_key(struct change *x, const char *k, const struct value *v, struct err *e
         return r;
     if (v != NULL && v->kind == VALUE_STRING) {
         if (v->str.n > CLIENT_META_VALUE_MAX)
-            return err_set(e, -ERR_INVALID, "metadata \"%s\": %zu bytes are more than the %d allowed", k,
-                           v->str.n, CLIENT_META_VALUE_MAX);
+            return err_set(e, -ERR_INVALID,
+                           "metadata \"%s\": %zu bytes are more than the %d allowed", k, v->str.n,
+                           CLIENT_META_VALUE_MAX);
         drop(&m->unset, k);
         str_map_set(m, &m->set, k, v->str.s);
         return 0;

@@ -55,7 +55,8 @@ add_driver(struct ground *g, const struct driver *d, const struct driver_host *h
     for (size_t i = 0; info->healthy && i < info->attributes.n; i++)
         fingerprint_set(g->node, info->attributes.v[i].k, info->attributes.v[i].v);
     if (info->healthy)
-        str_map_set(info, &info->attributes, attr, "true"); /* the one of the node is "1", as in Nomad */
+        /* the one of the node is "1", as in Nomad */
+        str_map_set(info, &info->attributes, attr, "true");
     fingerprint_set(g->node, attr, info->healthy ? "1" : NULL);
     map_put(g->node, g->node->drivers, d->can->name)->v = info;
 }

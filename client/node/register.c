@@ -9,7 +9,8 @@
 enum {
     HEARTBEAT_WAIT_MS = 5000,
     RETRY_PART = 8, /* of a TTL, which is long where there are many nodes */
-    LEADERLESS_MAX = 2 /* an election takes less than that; a server that is cut off has none for long */
+    LEADERLESS_MAX =
+        2 /* an election takes less than that; a server that is cut off has none for long */
 };
 
 static void send_register(struct registration *r);
@@ -119,8 +120,8 @@ on_heartbeat(void *arg, const struct err *e, const void *resp)
     } else {
         int64_t ms = retry_ms(r);
         note_leaderless(r, e);
-        log_warn("client", "heartbeat failed", "error", e->text, "retry_in", LOG_DUR(ms * NS_PER_MS),
-                 NULL);
+        log_warn("client", "heartbeat failed", "error", e->text, "retry_in",
+                 LOG_DUR(ms * NS_PER_MS), NULL);
         heartbeat_in(r, ms);
     }
     hold_release(&r->g->hold);

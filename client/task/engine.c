@@ -223,8 +223,8 @@ engine_pause(struct task_runner *tr, bool on, client_done *done, void *arg)
 }
 
 static struct task_exec *
-engine_exec(struct task_runner *tr, const struct hand_exec *x, const struct task_exec_events *up, void *arg,
-            struct err *e)
+engine_exec(struct task_runner *tr, const struct hand_exec *x, const struct task_exec_events *up,
+            void *arg, struct err *e)
 {
     if (tr->engine && tr->driver->engine->exec)
         return tr->driver->engine->exec(tr->engine, x, up, arg);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The environment of a task and the resolution of ${...} at run time. Pure: host environment, user and
- * directories come in as arguments.
+ * The environment of a task and the resolution of ${...} at run time. Pure: host environment, user
+ * and directories come in as arguments.
  *
- * Layers, later wins: directories, limits, ids, ports; what hooks of the allocation add; meta; the host's
- * environment (never overrides the former); the task's env block. Names that resolve: NOMAD_* and every
- * variable of the task (plain or as env.X), node.*, attr.*, meta.* (the node's); anything else stays as
- * written.
+ * Layers, later wins: directories, limits, ids, ports; what hooks of the allocation add; meta; the
+ * host's environment (never overrides the former); the task's env block. Names that resolve:
+ * NOMAD_* and every variable of the task (plain or as env.X), node.*, attr.*, meta.* (the node's);
+ * anything else stays as written.
  */
 #ifndef PADDOCK_CLIENT_TASK_ENV_H
 #define PADDOCK_CLIENT_TASK_ENV_H
@@ -41,12 +41,13 @@ struct env *env_build(const void *ctx, const struct env_input *in);
 void env_list(const void *ctx, const struct env *env, struct str_list *ret);
 const char *env_get(const struct env *env, const char *name);
 
-/* Replaces what resolves. The result is owned by ctx (or is `s` when nothing was replaced); it is cut
- * after ENV_VALUE_MAX bytes, which env_check() tells. */
+/* Replaces what resolves. The result is owned by ctx (or is `s` when nothing was replaced); it is
+ * cut after ENV_VALUE_MAX bytes, which env_check() tells. */
 const char *env_interpolate(const void *ctx, struct env *env, const char *s);
 /* Strings at any depth; map keys stay. NULL stays NULL. */
 struct value *env_interpolate_value(const void *ctx, struct env *env, const struct value *v);
-/* -ERR_INVALID: a text was too long, the environment's own included; to be asked before any is used. */
+/* -ERR_INVALID: a text was too long, the environment's own included; to be asked before any is
+ * used. */
 int env_check(const struct env *env, struct err *e);
 
 #endif

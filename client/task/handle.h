@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stands behind a task: a process of the warden's (process.c), or its driver's engine (engine.c).
- * The runner asks through a row of functions and is told through another; it knows no more of
- * either.
+ * What stands behind a task: a process of the warden's (process.c), or its driver's engine
+ * (engine.c). The runner asks through a row of functions and is told through another; it knows no
+ * more of either.
  *
  *   launch:  begin, clear, (the intent is made durable, hooks), start   -> started or failed
  *   end:     exited or vanished -> close, (the outcome is made durable), destroy
@@ -21,7 +21,7 @@ struct task_reading {
     int cgroup;             /* its processes are the task's; -1: there is none */
     bool opened;            /* ... for the reader to close */
     int64_t root;           /* without one: its children are the task's; 0: not known */
-    uint64_t id;            /* of the cgroup, under which programs of the kernel count; 0: none do */
+    uint64_t id; /* of the cgroup, under which programs of the kernel count; 0: none do */
 };
 
 struct task_handle {
@@ -30,7 +30,8 @@ struct task_handle {
     bool (*clear)(struct task_runner *tr);
     void (*start)(struct task_runner *tr); /* when its hooks are ready (hooks.h) */
     bool (*abort)(struct task_runner *tr); /* it need not start; false: it may have */
-    void (*give_up)(struct task_runner *tr); /* it is to end, and still starts: that may take long */
+    void (*give_up)(
+        struct task_runner *tr); /* it is to end, and still starts: that may take long */
     void (*adopt)(struct task_runner *tr);
     void (*stop)(struct task_runner *tr, int sig); /* politely */
     void (*kill)(struct task_runner *tr);
@@ -70,7 +71,8 @@ extern const struct task_handle handle_process, handle_engine;
 const struct task_handle *handle_of(const struct driver *d);
 
 void process_init(struct task_runner *tr);
-void process_put(struct task_runner *tr, const struct warden_put *put, client_done *done, void *arg);
+void process_put(struct task_runner *tr, const struct warden_put *put, client_done *done,
+                 void *arg);
 /* Where the task of an engine is. */
 struct engine_place engine_place(const struct task_runner *tr);
 bool engine_off(const struct task_runner *tr); /* not turned on at this node */

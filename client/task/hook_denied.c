@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events of the system calls that a task was denied, where its job wants them (seccomp mode "audit").
+ * Events of the system calls that a task was denied, where its job wants them (seccomp mode
+ * "audit").
  */
 #include "api/isolation.h"
 #include "client/task/task_int.h"

@@ -25,8 +25,8 @@ on_put(void *arg, const struct err *e)
     if (!tr->ar->stopped && tr->launching) {
         auto_mem void *tmp = mem_ctx("payload");
         if (e)
-            tr->up->failed(tr, TASK_EVENT_SETUP_FAILURE, mem_printf(tmp, "dispatch_payload: %s", e->text),
-                           true);
+            tr->up->failed(tr, TASK_EVENT_SETUP_FAILURE,
+                           mem_printf(tmp, "dispatch_payload: %s", e->text), true);
         else
             tr->up->go_on(tr);
     }

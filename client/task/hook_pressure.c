@@ -81,7 +81,8 @@ on_watched(void *arg, const struct err *e, struct warden_reply *r)
 static void
 poststart(struct task_runner *tr)
 {
-    if (!tr->hook.pressure && threshold(tr, 0) <= 0 && threshold(tr, 1) <= 0 && threshold(tr, 2) <= 0)
+    if (!tr->hook.pressure && threshold(tr, 0) <= 0 && threshold(tr, 1) <= 0 &&
+        threshold(tr, 2) <= 0)
         return;
     if (tr->proc.cgroup < 0 || !task_sm_process(tr->sm.t))
         return;

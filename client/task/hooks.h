@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done around the run of a task: a name in the list per thing, and its file hook_NAME.c. They are
- * called whatever stands behind the task. A restart of the agent comes to poststart, as a start does; what
- * a hook must know after it is in the task's record (struct client_task).
+ * What is done around the run of a task: a name in the list per thing, and its file hook_NAME.c.
+ * They are called whatever stands behind the task. A restart of the agent comes to poststart, as a
+ * start does; what a hook must know after it is in the task's record (struct client_task).
  */
 #ifndef PADDOCK_CLIENT_TASK_HOOKS_H
 #define PADDOCK_CLIENT_TASK_HOOKS_H
@@ -14,20 +14,22 @@
 struct task_exit;
 struct task_runner;
 
-/* In this order. What a hook keeps while its task runs is tr->hook.NAME, a struct NAME_hook of its own. */
+/* In this order. What a hook keeps while its task runs is tr->hook.NAME, a struct NAME_hook of its
+ * own. */
 #define TASK_HOOKS(X) X(ready) X(payload) X(denied) X(pressure)
 
 #define HOOK_QUIET_NS (300 * NS_PER_S) /* between two events of one kind: a task keeps few */
 
 /* A member that is NULL has nothing to do. */
 struct task_hook {
-    /* Before each launch, whose intent is durable; true: it may begin. Else go_on or failed of tr->up
-     * follows, and it is asked again. */
+    /* Before each launch, whose intent is durable; true: it may begin. Else go_on or failed of
+     * tr->up follows, and it is asked again. */
     bool (*prestart)(struct task_runner *tr);
     /* It runs: started, adopted, or with an updated job. */
     void (*poststart)(struct task_runner *tr);
     void (*exited)(struct task_runner *tr, const struct task_exit *x);
-    void (*stop)(struct task_runner *tr); /* it ended, did not start, or the agent ends: no timer is left */
+    void (*stop)(
+        struct task_runner *tr); /* it ended, did not start, or the agent ends: no timer is left */
 };
 
 #define DECLARE(name) extern const struct task_hook task_hook_##name;

@@ -68,5 +68,6 @@ task_limits_resize(struct task_runner *tr)
 bool
 task_limits_differ(const struct task *a, const struct task *b)
 {
-    return !codec_equal(&type_task_isolation, isolation_of(a->isolation), isolation_of(b->isolation), 0);
+    return !codec_equal(&type_task_isolation, isolation_of(a->isolation),
+                        isolation_of(b->isolation), 0);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A command in a task that the warden started. The warden starts the command as well and hands over its
- * descriptors; then all is between this loop and the process. Nothing is read while the owner has paused:
- * the pipe fills and the process waits. Input that the process does not read waits here.
+ * A command in a task that the warden started. The warden starts the command as well and hands over
+ * its descriptors; then all is between this loop and the process. Nothing is read while the owner
+ * has paused: the pipe fills and the process waits. Input that the process does not read waits
+ * here.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -350,8 +351,8 @@ on_begun(void *arg, const struct err *e, struct warden_reply *r)
 }
 
 struct task_exec *
-process_exec(struct task_runner *tr, const struct hand_exec *spec, const struct task_exec_events *up,
-             void *arg, struct err *e)
+process_exec(struct task_runner *tr, const struct hand_exec *spec,
+             const struct task_exec_events *up, void *arg, struct err *e)
 {
     struct ground *g = tr->ar->g;
     auto_mem void *tmp = mem_ctx("exec");

@@ -32,8 +32,8 @@ own_words(const void *ctx, struct env *env, const struct str_list *own, bool add
     for (size_t i = 0; i < own->n; i++) {
         const char *s = env_interpolate(ctx, env, own->v[i]);
         if (!plain_word(s))
-            return err_set(e, -ERR_INVALID, "dns: \"%.100s\" is not one word, but \"%.100s\"", own->v[i],
-                           s);
+            return err_set(e, -ERR_INVALID, "dns: \"%.100s\" is not one word, but \"%.100s\"",
+                           own->v[i], s);
         if (addresses && !plain_address(s))
             return err_set(e, -ERR_INVALID, "dns: server \"%.100s\" is not an IP address", s);
         list_add(ctx, *out, s);

@@ -338,8 +338,8 @@ on_answered(void *arg, const struct err *e)
     hold_release(&tr->ar->hold);
 }
 
-/* The event comes before the signal: a task that ends by the signal at once has "Signaling" before its
- * "Terminated". A signal that could not be sent has its event too: an operator asked for it. */
+/* The event comes before the signal: a task that ends by the signal at once has "Signaling" before
+ * its "Terminated". A signal that could not be sent has its event too: an operator asked for it. */
 void
 task_runner_signal(struct task_runner *tr, int sig, client_done *done, void *arg)
 {

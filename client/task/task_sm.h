@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One task's life, as a pure machine: no clock, randomness or I/O. Inputs are calls, each with the wall
- * clock in ns; outputs are a set of actions for the runner and changes of `t`, the record that is
- * written to the local state and whose State member the servers get.
+ * One task's life, as a pure machine: no clock, randomness or I/O. Inputs are calls, each with the
+ * wall clock in ns; outputs are a set of actions for the runner and changes of `t`, the record that
+ * is written to the local state and whose State member the servers get.
  *
  *      WAIT -> LAUNCHING -> RUNNING -> (exit) -> DELAY -> LAUNCHING ...
  *                              |                   \-> DEAD
@@ -59,7 +59,8 @@ struct task_exit {
     int64_t code;
     int64_t signal;
     bool oom_killed;
-    uint64_t oom_pid;     /* of the last process that the kernel ended for want of memory; 0: not known */
+    uint64_t
+        oom_pid; /* of the last process that the kernel ended for want of memory; 0: not known */
     const char *oom_comm; /* its name; a task chose it */
     const char *error; /* NULL: none */
     const struct task_record *record; /* what the warden knows of it; NULL: nothing */

@@ -113,7 +113,8 @@ convert_limits(struct hand_task *t, const struct driver_input *in, struct err *e
 }
 
 void
-convert_rows(struct hand_task *t, const struct value *config, const struct convert_row *rows, size_t n)
+convert_rows(struct hand_task *t, const struct value *config, const struct convert_row *rows,
+             size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         void *to = (char *)t + rows[i].to;

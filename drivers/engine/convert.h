@@ -17,7 +17,8 @@ struct convert_row {
     size_t to;
 };
 #define ROW(name, kind, member) {(name), DRIVER_##kind, offsetof(struct hand_task, member)}
-void convert_rows(struct hand_task *t, const struct value *config, const struct convert_row *rows, size_t n);
+void convert_rows(struct hand_task *t, const struct value *config, const struct convert_row *rows,
+                  size_t n);
 /* The image, without the scheme that may be before its name. */
 void convert_image(struct hand_task *t, const struct value *config, const char *scheme);
 void convert_fingerprint(const void *ctx, const struct driver_host *host, const char *driver,

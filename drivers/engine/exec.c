@@ -190,7 +190,8 @@ static const struct task_exec_verbs verbs = {.write = write_it,
                                              .close = close_it};
 
 struct task_exec *
-hand_exec(struct engine_task *t, const struct hand_exec *spec, const struct task_exec_events *up, void *arg)
+hand_exec(struct engine_task *t, const struct hand_exec *spec, const struct task_exec_events *up,
+          void *arg)
 {
     struct hand_command *x = mem_new(NULL, struct hand_command);
     const struct engine_place *p = hand_place(t);

@@ -104,10 +104,10 @@ state_of(const void *ctx, const struct http_resp *r)
 {
     void *s = NULL;
     struct err e = ERR_INIT;
-    return json_decode(ctx, &type_hand_state, r->body, r->body_len, 0, BUDGET(ANSWER_MAX), &s, &e) <
-                   0
-               ? NULL
-               : s;
+    struct budget *budget = BUDGET(ANSWER_MAX);
+    if (json_decode(ctx, &type_hand_state, r->body, r->body_len, 0, budget, &s, &e) < 0)
+        return NULL;
+    return s;
 }
 
 const struct engine_place *
@@ -192,7 +192,8 @@ note(struct engine_task *t, const struct hand_state *s)
 bool
 hand_stats(const struct engine_task *t, struct cgroup_stats *ret, int *ret_dir)
 {
-    return t->pid > 0 && !str_empty(t->id) && cgroup_process_stats(t->pid, t->id, ret, ret_dir) == 0;
+    return t->pid > 0 && !str_empty(t->id) &&
+           cgroup_process_stats(t->pid, t->id, ret, ret_dir) == 0;
 }
 
 static void
@@ -351,8 +352,8 @@ hand_start(const struct engine_place *p, const struct hand_task *spec,
 }
 
 struct engine_task *
-hand_adopt(const struct engine_place *p, const struct driver_input *in, const struct engine_events *up,
-           void *arg)
+hand_adopt(const struct engine_place *p, const struct driver_input *in,
+           const struct engine_events *up, void *arg)
 {
     struct engine_task *t = make(p, up, arg);
     (void)in; /* the hand knows it by its place */
@@ -426,8 +427,8 @@ on_aside(void *arg, const struct err *e, const struct http_resp *r)
 
 /* `limits` NULL: the request has no body. */
 static void
-ask_aside(struct engine_task *t, const char *method, const char *verb, const struct hand_task *limits,
-          engine_done *done, void *arg)
+ask_aside(struct engine_task *t, const char *method, const char *verb,
+          const struct hand_task *limits, engine_done *done, void *arg)
 {
     struct aside *s = mem_new(NULL, struct aside);
     auto_buf struct buf body = BUF_INIT(HTTP_BODY_MAX), target = BUF_INIT(4096);
@@ -486,8 +487,8 @@ forget(void *arg)
     struct engine_task *t = arg;
     auto_mem void *tmp = mem_ctx("verb");
     t->again = NULL;
-    ask(t, &t->main, "DELETE", mem_printf(tmp, "?started=%lld", (long long)t->at.started_ns), ASK_MS,
-        NULL, on_forgotten);
+    ask(t, &t->main, "DELETE", mem_printf(tmp, "?started=%lld", (long long)t->at.started_ns),
+        ASK_MS, NULL, on_forgotten);
 }
 
 struct engine_task *

@@ -33,8 +33,8 @@ const struct engine_place *hand_place(const struct engine_task *t);
 struct task_exec *hand_exec(struct engine_task *t, const struct hand_exec *spec,
                             const struct task_exec_events *up, void *arg); /* exec.c */
 
-/* A driver whose containers the hand keeps converts a task's configuration by a function of its own,
- * of which start and resize are made, and has HAND_ENGINE in its row. */
+/* A driver whose containers the hand keeps converts a task's configuration by a function of its
+ * own, of which start and resize are made, and has HAND_ENGINE in its row. */
 #define HAND_VERBS(task_of)                                                                        \
     static struct engine_task *start(const struct engine_place *p, const struct driver_input *in,  \
                                      const struct engine_events *up, void *arg, struct err *e)     \

@@ -83,7 +83,8 @@ process_spec(const void *ctx, const struct driver *d, const struct driver_input 
     for (size_t i = 0; i < in->env->n; i++)
         s->env.v[s->env.n++] = mem_strdup(s->env.v, in->env->v[i]);
     s->work_dir = mem_strdup(s, driver_string(in->config, "work_dir", ""));
-    s->isolation = in->task->isolation ? codec_clone(s, &type_task_isolation, in->task->isolation) : NULL;
+    s->isolation =
+        in->task->isolation ? codec_clone(s, &type_task_isolation, in->task->isolation) : NULL;
     s->limits = limits_of(s, in->resources, in->task->isolation);
     s->logs = logs_of(s, in->task->log_config);
     s->secrets_mb = in->task->resources ? in->task->resources->secrets_mb : 0;

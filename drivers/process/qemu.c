@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * qemu: a virtual machine by the QEMU of the host, which runs in the full sandbox as exec has it: the image,
- * and whatever `args` name, is what the task sees. Pure.
+ * qemu: a virtual machine by the QEMU of the host, which runs in the full sandbox as exec has it:
+ * the image, and whatever `args` name, is what the task sees. Pure.
  *
- * graceful_shutdown: QEMU takes every signal for the end of the machine, so its power button is pressed by
- * QMP. The warden's signal goes to a shell that waits for QEMU and then writes to its control pipe: that
- * works while no agent runs, and nobody outside follows a path of the task's.
+ * graceful_shutdown: QEMU takes every signal for the end of the machine, so its power button is
+ * pressed by QMP. The warden's signal goes to a shell that waits for QEMU and then writes to its
+ * control pipe: that works while no agent runs, and nobody outside follows a path of the task's.
  */
 #include <signal.h>
 #include <string.h>
@@ -59,7 +59,8 @@ emulator(const struct value *config)
 static bool
 plain(const char *s)
 {
-    return *s && s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")] == 0;
+    return *s &&
+           s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")] == 0;
 }
 
 static int
@@ -69,9 +70,10 @@ check_accelerator(const struct value *config, struct err *e)
     if (str_eq(a, "tcg"))
         return 0;
     return err_set(e, -ERR_UNSUPPORTED,
-                   str_eq(a, "kvm") ? "accelerator \"%.32s\" is not supported yet: the sandbox has no "
-                                      "/dev/kvm; leave it out for \"tcg\""
-                                    : "accelerator \"%.32s\" of driver \"qemu\" is not \"tcg\"",
+                   str_eq(a, "kvm")
+                       ? "accelerator \"%.32s\" is not supported yet: the sandbox has no "
+                         "/dev/kvm; leave it out for \"tcg\""
+                       : "accelerator \"%.32s\" of driver \"qemu\" is not \"tcg\"",
                    a);
 }
 
@@ -85,15 +87,18 @@ check(const struct value *config, struct err *e)
     for (size_t k = 0; k < ARRAY_LEN(interfaces); k++)
         known |= str_eq(i, interfaces[k]);
     if (!known)
-        return err_set(e, -ERR_INVALID,
-                       "drive_interface \"%.32s\" of driver \"qemu\" is none of ide, scsi, sd, mtd, "
-                       "floppy, pflash, virtio, none",
-                       i);
+        return err_set(
+            e, -ERR_INVALID,
+            "drive_interface \"%.32s\" of driver \"qemu\" is none of ide, scsi, sd, mtd, "
+            "floppy, pflash, virtio, none",
+            i);
     if (!plain(emulator(config)))
-        return err_set(e, -ERR_INVALID, "emulator \"%.64s\" of driver \"qemu\" is not a name such as x86_64",
+        return err_set(e, -ERR_INVALID,
+                       "emulator \"%.64s\" of driver \"qemu\" is not a name such as x86_64",
                        emulator(config));
     if (!plain(driver_string(config, "machine_type", "pc")))
-        return err_set(e, -ERR_INVALID, "machine_type \"%.64s\" of driver \"qemu\" is not a name such as pc",
+        return err_set(e, -ERR_INVALID,
+                       "machine_type \"%.64s\" of driver \"qemu\" is not a name such as pc",
                        driver_string(config, "machine_type", ""));
     return check_accelerator(config, e);
 }
@@ -167,8 +172,8 @@ add_variable(struct launch_spec *s, const char *text)
     list_add(s, s->env, text);
 }
 
-/* An image of the host's is bound where it is, if the client's policy has its path, and only read: what the
- * machine writes goes into a file of the task's, which ends with the machine. */
+/* An image of the host's is bound where it is, if the client's policy has its path, and only read:
+ * what the machine writes goes into a file of the task's, which ends with the machine. */
 static void
 put_image(struct line *l)
 {
@@ -179,7 +184,8 @@ put_image(struct line *l)
     put2(l, "-m", mem_printf(l->s, "%lldM", (long long)l->in->resources->memory->memory_mb));
     put2(l, "-drive",
          mem_printf(l->s, "file=%s,if=%s,id=image0%s", escaped(l->s, path),
-                    driver_string(l->in->config, "drive_interface", "ide"), host ? ",snapshot=on" : ""));
+                    driver_string(l->in->config, "drive_interface", "ide"),
+                    host ? ",snapshot=on" : ""));
     put(l, "-nographic");
     if (!host)
         return;
@@ -209,7 +215,8 @@ guest_port(const char *label, const struct value *v, int64_t *ret, struct err *e
     else if (v && v->kind == VALUE_STRING)
         (void)num_parse_i64(v->str.s, ret);
     if (*ret < 1 || *ret > PORT_MAX)
-        return err_set(e, -ERR_INVALID, "port_map: \"%.64s\" is not a port from 1 to %d", label, PORT_MAX);
+        return err_set(e, -ERR_INVALID, "port_map: \"%.64s\" is not a port from 1 to %d", label,
+                       PORT_MAX);
     return 0;
 }
 
@@ -231,8 +238,8 @@ put_network(struct line *l, struct err *e)
         /* in a network of the allocation's, who connects comes to the port inside */
         int port = l->in->own_network && p->to > 0 ? p->to : p->value;
         const char *ip = l->in->own_network || strchr(p->host_ip, ':') ? "" : p->host_ip;
-        forward = mem_printf(l->s, "%s,hostfwd=udp:%s:%d-:%lld,hostfwd=tcp:%s:%d-:%lld", forward, ip, port,
-                             (long long)to, ip, port, (long long)to);
+        forward = mem_printf(l->s, "%s,hostfwd=udp:%s:%d-:%lld,hostfwd=tcp:%s:%d-:%lld", forward,
+                             ip, port, (long long)to, ip, port, (long long)to);
     }
     if (!*forward)
         return 0;
@@ -247,7 +254,8 @@ put_machine(struct line *l)
 {
     put2(l, "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
     put(l, "-no-user-config");
-    put2(l, "-machine", mem_printf(l->s, "type=%s", driver_string(l->in->config, "machine_type", "pc")));
+    put2(l, "-machine",
+         mem_printf(l->s, "type=%s", driver_string(l->in->config, "machine_type", "pc")));
     put2(l, "-accel", mem_printf(l->s, "tcg,tb-size=%d", TRANSLATED_MB));
     if (l->s->limits->cores.n > 0)
         put2(l, "-smp", mem_printf(l->s, "%zu", l->s->limits->cores.n));
@@ -261,7 +269,8 @@ put_shell(struct line *l)
     l->s->command = "/bin/sh";
     put(l, "-c");
     put(l, mem_printf(l->s,
-                      "rm -f " PIPE ".in " PIPE ".out; mkfifo -m 600 " PIPE ".in " PIPE ".out || exit 1\n"
+                      "rm -f " PIPE ".in " PIPE ".out; mkfifo -m 600 " PIPE ".in " PIPE
+                      ".out || exit 1\n"
                       "trap 'printf %%s \"$QMP\" >" PIPE ".in' %d\n"
                       "QMP='{\"execute\":\"qmp_capabilities\"}{\"execute\":\"system_powerdown\"}'\n"
                       "\"$@\" & while wait $!; r=$?; kill -0 $! 2>/dev/null; do :; done; exit $r",
@@ -304,8 +313,8 @@ spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, s
     const struct allocated_memory_resources *m = in->resources ? in->resources->memory : NULL;
     int r = check(in->config, e);
     if (r == 0 && (!m || m->memory_mb < MEMORY_MB_MIN || m->memory_mb > MEMORY_MB_MAX))
-        r = err_set(e, -ERR_INVALID, "resources: memory of a machine is from %d to %d MB", MEMORY_MB_MIN,
-                    MEMORY_MB_MAX);
+        r = err_set(e, -ERR_INVALID, "resources: memory of a machine is from %d to %d MB",
+                    MEMORY_MB_MIN, MEMORY_MB_MAX);
     struct launch_spec *s = NULL;
     r = r < 0 ? r : box_spec(ctx, &driver_qemu, in, &s, e);
     if (r < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * raw_exec: a program of the host without a sandbox, in a process group (and cgroup) of its own. Off
- * unless the operator enables it. Pure.
+ * raw_exec: a program of the host without a sandbox, in a process group (and cgroup) of its own.
+ * Off unless the operator enables it. Pure.
  */
 #include <signal.h>
 #include <string.h>

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What disks did for tasks: requests that ended, bytes, failures, and how long each request took, from
- * its making (so with its wait in the disk's queue, without what io.max held back before) to its end.
+ * What disks did for tasks: requests that ended, bytes, failures, and how long each request took,
+ * from its making (so with its wait in the disk's queue, without what io.max held back before) to
+ * its end.
  *
- * A request is the cgroup's that its data is: of a task that writes past the cache its own, of what the
- * kernel writes back later that of the pages' owner. That is so on cgroup version 2 with the controller
- * io; elsewhere a request bears the id of a cgroup of another hierarchy, and this must not be attached.
- * Requests of two cgroups are never joined. What moves no data (flushes, discards) is not counted.
+ * A request is the cgroup's that its data is: of a task that writes past the cache its own, of what
+ * the kernel writes back later that of the pages' owner. That is so on cgroup version 2 with the
+ * controller io; elsewhere a request bears the id of a cgroup of another hierarchy, and this must
+ * not be attached. Requests of two cgroups are never joined. What moves no data (flushes, discards)
+ * is not counted.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -78,8 +80,9 @@ row_of(struct request *rq)
     return bpf_map_lookup_elem(&pd1_blk, &i);
 }
 
-/* Before the kernel looks at what has ended: `rq` still has all that was left of it. Of a request that
- * ends in parts the last part ends it. One with a flush before or after it comes again, empty. */
+/* Before the kernel looks at what has ended: `rq` still has all that was left of it. Of a request
+ * that ends in parts the last part ends it. One with a flush before or after it comes again, empty.
+ */
 SEC("tp_btf/block_rq_complete")
 int
 BPF_PROG(pd1_blk_done, struct request *rq, int error, unsigned int bytes)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * Histograms of the programs: the place of a time among `n` buckets, up to 1, 2, 4 ... microseconds and, in
- * the last one, above. `n` is a constant.
+ * Histograms of the programs: the place of a time among `n` buckets, up to 1, 2, 4 ... microseconds
+ * and, in the last one, above. `n` is a constant.
  */
 #ifndef PADDOCK_BPF_BUCKET_H
 #define PADDOCK_BPF_BUCKET_H

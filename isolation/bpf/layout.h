@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
  * What the programs in this directory and the rest of the house both see: keys and values of maps.
- * Maps outlive wardens: a change of a struct needs another BPF_LAYOUT, which is part of the names of
- * programs and maps. <linux/types.h> comes first.
+ * Maps outlive wardens: a change of a struct needs another BPF_LAYOUT, which is part of the names
+ * of programs and maps. <linux/types.h> comes first.
  */
 #ifndef PADDOCK_BPF_LAYOUT_H
 #define PADDOCK_BPF_LAYOUT_H

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What tasks send and receive, counted; and what they may reach and bind to, enforced. Attached once,
- * to the parent cgroup of all tasks; a task is the leaf that its socket (packets) or its process
- * (calls) is in.
+ * What tasks send and receive, counted; and what they may reach and bind to, enforced. Attached
+ * once, to the parent cgroup of all tasks; a task is the leaf that its socket (packets) or its
+ * process (calls) is in.
  *
  * The four address hooks give a call that is denied EPERM at once. The packet hook behind them sees
- * what has no address hook: raw sockets, source routes, and whatever a later kernel adds. It lets pass what
- * belongs to a TCP connection that stands: answers to peers that connected to the task are not egress.
- * A packet whose task is gone or was never known passes, except from a raw socket.
+ * what has no address hook: raw sockets, source routes, and whatever a later kernel adds. It lets
+ * pass what belongs to a TCP connection that stands: answers to peers that connected to the task
+ * are not egress. A packet whose task is gone or was never known passes, except from a raw socket.
  */
 #include <linux/bpf.h>
 #include <linux/in.h>
@@ -98,7 +98,8 @@ level_by_task(void)
 INLINE struct who
 who_sent(struct __sk_buff *skb)
 {
-    struct who w = {.id = bpf_skb_ancestor_cgroup_id(skb, leaf_level ? leaf_level : level_by_skb(skb))};
+    struct who w = {
+        .id = bpf_skb_ancestor_cgroup_id(skb, leaf_level ? leaf_level : level_by_skb(skb))};
     __u64 id = w.id;
     w.leaf = bpf_map_lookup_elem(&pd1_leaf, &id);
     return w;
@@ -107,7 +108,8 @@ who_sent(struct __sk_buff *skb)
 INLINE struct who
 who_calls(void)
 {
-    struct who w = {.id = bpf_get_current_ancestor_cgroup_id(leaf_level ? leaf_level : level_by_task())};
+    struct who w = {
+        .id = bpf_get_current_ancestor_cgroup_id(leaf_level ? leaf_level : level_by_task())};
     __u64 id = w.id;
     w.leaf = bpf_map_lookup_elem(&pd1_leaf, &id);
     return w;
@@ -303,8 +305,8 @@ pd1_bind6(struct bpf_sock_addr *ctx)
 
 /* --- devices --- */
 
-/* null, zero, full, random, urandom, tty, ptmx, pts. Behind nodev, read-only /dev and no mknod: this is
- * for a node that got in all the same. */
+/* null, zero, full, random, urandom, tty, ptmx, pts. Behind nodev, read-only /dev and no mknod:
+ * this is for a node that got in all the same. */
 INLINE bool
 harmless(__u32 major, __u32 minor)
 {
@@ -363,11 +365,12 @@ parse_v4(struct __sk_buff *skb, struct target *t)
 INLINE bool
 hides_another(__u8 next)
 {
-    return next == PROTO_HOP_OPTIONS || next == PROTO_ROUTE || next == PROTO_FRAGMENT || next == PROTO_AUTH ||
-           next == PROTO_OPTIONS;
+    return next == PROTO_HOP_OPTIONS || next == PROTO_ROUTE || next == PROTO_FRAGMENT ||
+           next == PROTO_AUTH || next == PROTO_OPTIONS;
 }
 
-/* Behind extension headers ports are not looked for: only where every port is allowed do such pass. */
+/* Behind extension headers ports are not looked for: only where every port is allowed do such pass.
+ */
 INLINE int
 parse_v6(struct __sk_buff *skb, struct target *t)
 {
@@ -388,8 +391,9 @@ parse_v6(struct __sk_buff *skb, struct target *t)
     return 0;
 }
 
-/* What a packet says of itself: its protocol, and whether it goes to the peer of its socket, since options (a
- * source route) may lead it elsewhere. The hop-by-hop options of a jumbo packet do not. */
+/* What a packet says of itself: its protocol, and whether it goes to the peer of its socket, since
+ * options (a source route) may lead it elsewhere. The hop-by-hop options of a jumbo packet do not.
+ */
 struct header {
     __u8 protocol;
     bool plain;

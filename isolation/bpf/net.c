@@ -137,8 +137,8 @@ header_of(const struct bpf_net *b)
                                    .build = bpf_skel_net_build()};
 }
 
-/* The programs of an earlier warden. An incomplete set was left by a warden that died half-way, before any
- * launch; the set of another build makes way when no task is in its maps. */
+/* The programs of an earlier warden. An incomplete set was left by a warden that died half-way,
+ * before any launch; the set of another build makes way when no task is in its maps. */
 static int
 adopt(struct bpf_net *b)
 {
@@ -270,8 +270,8 @@ bpf_net_open(struct bpf_net *b, int cgroup, struct err *e)
 
 /* --- rules --- */
 
-/* Rules are known by what they say: the same ones are there once, for as long as this warden lives. A
- * job writes some of them, so their name is a keyed hash: else it could have some made that meet
+/* Rules are known by what they say: the same ones are there once, for as long as this warden lives.
+ * A job writes some of them, so their name is a keyed hash: else it could have some made that meet
  * older, wider ones. */
 static uint64_t
 rules_id(const struct bpf_net *b, const struct netrules *egress, const struct netrules *bind)

@@ -5,8 +5,8 @@
  * The programs are attached to the parent cgroup of all tasks and live as long as that cgroup. A
  * warden that starts finds them by name and goes on with their maps: nothing is counted twice or
  * missed while no warden runs, rules stay in force, and nothing is left behind when the cgroup is
- * removed. All state is in the maps, changed under a lock of the cgroup's directory, so that wardens
- * that share a parent cgroup do not disturb each other.
+ * removed. All state is in the maps, changed under a lock of the cgroup's directory, so that
+ * wardens that share a parent cgroup do not disturb each other.
  */
 #ifndef PADDOCK_ISOLATION_BPF_NET_H
 #define PADDOCK_ISOLATION_BPF_NET_H
@@ -44,8 +44,8 @@ bool bpf_net_works(const struct bpf_net *b);
 /* Is `cgroup` the one that it was opened for? It may have been removed and made again. */
 bool bpf_net_is_for(const struct bpf_net *b, int cgroup);
 
-/* A task, before its first process: `id` of its leaf; NULL: no rules of that kind; `devices`: it may
- * open harmless ones only. All or nothing. */
+/* A task, before its first process: `id` of its leaf; NULL: no rules of that kind; `devices`: it
+ * may open harmless ones only. All or nothing. */
 int bpf_net_add(struct bpf_net *b, uint64_t id, const struct netrules *egress,
                 const struct netrules *bind, bool devices, struct err *e);
 bool bpf_net_has(const struct bpf_net *b, uint64_t id);

@@ -10,10 +10,15 @@
 
 /* Instance metadata of the large clouds, and what containers get credentials from there. */
 static const char *const metadata_deny[] = {
-    "169.254.169.254", "fd00:ec2::254",      /* AWS, Azure, Google, Oracle, OpenStack */
-    "fd20:ce::254",    "100.100.100.200",    /* Google, Alibaba */
-    "169.254.170.2",   "169.254.170.23",     /* AWS: task and pod credentials */
-    "fd00:ec2::23",    "168.63.129.16:80/tcp", "168.63.129.16:32526/tcp", /* AWS; Azure's host agent */
+    "169.254.169.254",
+    "fd00:ec2::254", /* AWS, Azure, Google, Oracle, OpenStack */
+    "fd20:ce::254",
+    "100.100.100.200", /* Google, Alibaba */
+    "169.254.170.2",
+    "169.254.170.23", /* AWS: task and pod credentials */
+    "fd00:ec2::23",
+    "168.63.129.16:80/tcp",
+    "168.63.129.16:32526/tcp", /* AWS; Azure's host agent */
 };
 
 const struct net_policy *
@@ -231,9 +236,10 @@ netrules_compile(const void *ctx, const struct netrules_side *sides, size_t n,
         if (!judge(&c, p, &x->rule)) {
             char text[INET6_ADDRSTRLEN] = "";
             (void)inet_ntop(p->v6 ? AF_INET6 : AF_INET, p->addr, text, sizeof(text));
-            return err_set(e, -ERR_LIMIT,
-                           "network rules: more than %d ranges of ports meet at %s/%u: use wider ones",
-                           BPF_RULE_RANGES, text, p->bits);
+            return err_set(
+                e, -ERR_LIMIT,
+                "network rules: more than %d ranges of ports meet at %s/%u: use wider ones",
+                BPF_RULE_RANGES, text, p->bits);
         }
     }
     *ret = out;

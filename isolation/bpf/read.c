@@ -134,7 +134,8 @@ find_row(const struct bpf_read_rows *r, uint64_t id, size_t *hint)
     if (r->v == NULL || id == 0)
         return NULL;
     size_t at = *hint;
-    if (at == 0 || at >= r->n || __atomic_load_n((const uint64_t *)row_at(r, at), __ATOMIC_RELAXED) != id)
+    if (at == 0 || at >= r->n ||
+        __atomic_load_n((const uint64_t *)row_at(r, at), __ATOMIC_RELAXED) != id)
         for (at = 1; at < r->n; at++)
             if (__atomic_load_n((const uint64_t *)row_at(r, at), __ATOMIC_RELAXED) == id)
                 break;
@@ -170,12 +171,13 @@ bpf_read_block(const struct bpf_read *b, uint64_t cgroup_id, size_t *hint,
     const struct bpf_block_row *r = find_row(&b->blocks, cgroup_id, hint);
     if (r == NULL)
         return false;
-    *ret = (struct bpf_block_counts){.reads = __atomic_load_n(&r->reads, __ATOMIC_RELAXED),
-                                     .writes = __atomic_load_n(&r->writes, __ATOMIC_RELAXED),
-                                     .read_bytes = __atomic_load_n(&r->read_bytes, __ATOMIC_RELAXED),
-                                     .write_bytes = __atomic_load_n(&r->write_bytes, __ATOMIC_RELAXED),
-                                     .errors = __atomic_load_n(&r->errors, __ATOMIC_RELAXED),
-                                     .time_ns = __atomic_load_n(&r->time_ns, __ATOMIC_RELAXED)};
+    *ret =
+        (struct bpf_block_counts){.reads = __atomic_load_n(&r->reads, __ATOMIC_RELAXED),
+                                  .writes = __atomic_load_n(&r->writes, __ATOMIC_RELAXED),
+                                  .read_bytes = __atomic_load_n(&r->read_bytes, __ATOMIC_RELAXED),
+                                  .write_bytes = __atomic_load_n(&r->write_bytes, __ATOMIC_RELAXED),
+                                  .errors = __atomic_load_n(&r->errors, __ATOMIC_RELAXED),
+                                  .time_ns = __atomic_load_n(&r->time_ns, __ATOMIC_RELAXED)};
     _Static_assert(BPF_TIME_BUCKETS == BPF_BLOCK_BUCKETS, "the same");
     for (size_t i = 0; i < BPF_TIME_BUCKETS; i++)
         ret->times[i] = __atomic_load_n(&r->times[i], __ATOMIC_RELAXED);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading the counters of tasks, without privilege and without a system call: the warden hands out an
- * fd of the map, which is mapped once, read-only.
+ * Reading the counters of tasks, without privilege and without a system call: the warden hands out
+ * an fd of the map, which is mapped once, read-only.
  */
 #ifndef PADDOCK_ISOLATION_BPF_READ_H
 #define PADDOCK_ISOLATION_BPF_READ_H
@@ -44,8 +44,8 @@ int bpf_read_open(struct bpf_read *b, int fd);
 int bpf_read_open_runs(struct bpf_read *b, int fd);
 int bpf_read_open_blocks(struct bpf_read *b, int fd);
 void bpf_read_close(struct bpf_read *b);
-/* Of the task whose leaf has `cgroup_id`; false: it is not counted. `hint` is kept by the caller per
- * task, 0 at first: where it was the last time. */
+/* Of the task whose leaf has `cgroup_id`; false: it is not counted. `hint` is kept by the caller
+ * per task, 0 at first: where it was the last time. */
 bool bpf_read_net(const struct bpf_read *b, uint64_t cgroup_id, size_t *hint,
                   struct bpf_net_counts *ret);
 

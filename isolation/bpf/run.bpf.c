@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What the scheduler and the ends of processes tell of tasks: how long each wait for a processor was,
- * which programs were executed, what ended, and what the kernel ended for want of memory. Everything is
- * written to the task's row before the end of the process can be seen by anybody.
+ * What the scheduler and the ends of processes tell of tasks: how long each wait for a processor
+ * was, which programs were executed, what ended, and what the kernel ended for want of memory.
+ * Everything is written to the task's row before the end of the process can be seen by anybody.
  *
- * The wait is read where the kernel has added it up (sched_info.run_delay), when the process leaves the
- * processor: one hook, and for a process that is not ours one failed look-up.
+ * The wait is read where the kernel has added it up (sched_info.run_delay), when the process leaves
+ * the processor: one hook, and for a process that is not ours one failed look-up.
  */
 #include <linux/bpf.h>
 #include <stdbool.h>

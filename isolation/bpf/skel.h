@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The compiled programs of isolation/bpf, loaded. What bpftool generates is seen by bpf/skel.c alone.
- * Loading needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; -ENOSYS in a build without BPF.
+ * The compiled programs of isolation/bpf, loaded. What bpftool generates is seen by bpf/skel.c
+ * alone. Loading needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; -ENOSYS in a build without BPF.
  */
 #ifndef PADDOCK_ISOLATION_BPF_SKEL_H
 #define PADDOCK_ISOLATION_BPF_SKEL_H
@@ -35,7 +35,8 @@ enum { BPF_LINKS_MAX = 3 };
 struct bpf_skel_rows {
     uint32_t slots_max, rows_max; /* in */
     int slots, map;               /* out: maps; the caller closes */
-    int links[BPF_LINKS_MAX]; /* out: the programs are attached as long as one fd is open; -1: no more */
+    int links[BPF_LINKS_MAX]; /* out: the programs are attached as long as one fd is open; -1: no
+                                 more */
 };
 int bpf_skel_run(struct bpf_skel_rows *s);
 int bpf_skel_block(struct bpf_skel_rows *s);

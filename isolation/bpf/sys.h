@@ -18,16 +18,16 @@ int bpf_map_delete(int map, const void *key);
 int bpf_map_next(int map, const void *key, void *next);
 int bpf_map_by_id(uint32_t id);
 
-/* Programs of a cgroup, in one list per attach type. The attachment lives as long as the cgroup, not
- * as long as any process. */
+/* Programs of a cgroup, in one list per attach type. The attachment lives as long as the cgroup,
+ * not as long as any process. */
 int bpf_cgroup_attach(int cgroup, int prog, unsigned type);
 int bpf_cgroup_detach(int cgroup, int prog, unsigned type);
 /* Ids of what is attached to the cgroup itself; *n in: room, out: how many. */
 int bpf_cgroup_query(int cgroup, unsigned type, uint32_t *ids, uint32_t *n);
 
-/* Of those who change what hangs on the cgroup: an fd whose close unlocks. Waits for two seconds at most, on
- * a file that only root can open where the kernel has one (cgroup.kill, Linux 5.14): who can open a
- * file can lock it for good. */
+/* Of those who change what hangs on the cgroup: an fd whose close unlocks. Waits for two seconds at
+ * most, on a file that only root can open where the kernel has one (cgroup.kill, Linux 5.14): who
+ * can open a file can lock it for good. */
 int bpf_cgroup_lock(int cgroup);
 
 /* Programs that are attached elsewhere: the next id after `id`, or -ENOENT at the end. */

@@ -75,7 +75,8 @@ enable_controllers(int dirfd, uint32_t which)
     for (size_t i = 0; i < CGROUP_CONTROLLERS_N; i++) {
         size_t n = strlen(all);
         if (have & ~done & cgroup_controllers[i].bit)
-            (void)snprintf(all + n, sizeof(all) - n, "%s+%s", n ? " " : "", cgroup_controllers[i].name);
+            (void)snprintf(all + n, sizeof(all) - n, "%s+%s", n ? " " : "",
+                           cgroup_controllers[i].name);
     }
     if (all[0] == '\0' || file_put(dirfd, "cgroup.subtree_control", all) == 0)
         return;
@@ -516,8 +517,10 @@ cgroup_each_task(const struct cgroup_root *r,
         auto_fd int afd = cgroup_open_dir(r->fd, allocs.v[i]);
         struct str_list tasks = {0};
         bool marked = false, ours = afd >= 0 && is_ours(r, afd, &marked);
-        if (!ours && !marked && uuid_valid(allocs.v[i])) /* its maker was killed before it put a mark */
-            (void)unlinkat(r->fd, allocs.v[i], AT_REMOVEDIR); /* which fails if there is anything in it */
+        if (!ours && !marked &&
+            uuid_valid(allocs.v[i])) /* its maker was killed before it put a mark */
+            /* which fails if there is anything in it */
+            (void)unlinkat(r->fd, allocs.v[i], AT_REMOVEDIR);
         if (!ours)
             continue;
         cgroup_dirs(ctx, afd, &tasks);

@@ -25,8 +25,8 @@ extern const struct cgroup_controller {
     const char *name;
 } cgroup_controllers[CGROUP_CONTROLLERS_N];
 
-/* Where cgroup2 is mounted (the first such line of /proc/self/mounts), and which controllers are there.
- * -ERR_NOT_FOUND without a cgroup2 mount. `mount` owned by ctx. */
+/* Where cgroup2 is mounted (the first such line of /proc/self/mounts), and which controllers are
+ * there. -ERR_NOT_FOUND without a cgroup2 mount. `mount` owned by ctx. */
 struct cgroup_info {
     const char *mount;
     uint32_t controllers; /* of the root's cgroup.controllers */
@@ -110,8 +110,9 @@ int cgroup_shim_make(struct cgroup_root *r, const char *alloc, const char *task,
 int cgroup_task_make(struct cgroup_root *r, const char *alloc, const char *task,
                      struct cgroup_task *t, struct err *e);
 /* Writes the plan into it (weights and what protects memory into TASK too, and the sum of its
- * tasks' into ALLOC: siblings compete, so each level needs one). Cores of its own are taken from all
- * other tasks. On failure some limits are set, and what was made is for cgroup_task_remove(). */
+ * tasks' into ALLOC: siblings compete, so each level needs one). Cores of its own are taken from
+ * all other tasks. On failure some limits are set, and what was made is for cgroup_task_remove().
+ */
 int cgroup_task_limit(struct cgroup_root *r, const char *alloc, const char *task,
                       struct cgroup_plan *plan, const struct cgroup_task *t, struct err *e);
 /* Writes the plan of a task that runs. What a strict plan lacks is an error before anything is
@@ -139,9 +140,9 @@ int cgroup_populated(int dirfd);
 int cgroup_events_open(int dirfd);
 /* Waits until the leaf is empty: 0, or -ETIMEDOUT. Blocking: not in the warden's loop. */
 int cgroup_wait_empty(int dirfd, int timeout_ms);
-/* Removes the leavings of an ended holder from the tasks' cgroup of RUN_DIR, so that another holder can
- * start there: kills the processes and waits, `timeout_ms` at most. Without such a cgroup: 0. A holder
- * that lives is -ERR_CONFLICT, and nothing is touched. Blocking. */
+/* Removes the leavings of an ended holder from the tasks' cgroup of RUN_DIR, so that another holder
+ * can start there: kills the processes and waits, `timeout_ms` at most. Without such a cgroup: 0. A
+ * holder that lives is -ERR_CONFLICT, and nothing is touched. Blocking. */
 int cgroup_clear(const char *run_dir, int timeout_ms, struct err *e);
 
 /* A descriptor that is ready (POLLPRI), at most once in two seconds, when some process of the
@@ -182,9 +183,9 @@ struct cgroup_stats { /* -1: not available here */
     struct cgroup_psi io;
 };
 int cgroup_stats_read(int dirfd, struct cgroup_stats *ret);
-/* Of the cgroup that an engine has put a process in: that of version 2, and where that has no controllers
- * those of version 1. -ENOENT: it has none whose path contains `mark`, or has gone. *ret_dir, when it
- * is not NULL, is a descriptor of it for its cgroup.procs, or -1. */
+/* Of the cgroup that an engine has put a process in: that of version 2, and where that has no
+ * controllers those of version 1. -ENOENT: it has none whose path contains `mark`, or has gone.
+ * *ret_dir, when it is not NULL, is a descriptor of it for its cgroup.procs, or -1. */
 int cgroup_process_stats(int64_t pid, const char *mark, struct cgroup_stats *ret, int *ret_dir);
 /* Parsers, pure. */
 bool cgroup_parse_flat(const char *text, const char *key, int64_t *ret);

@@ -26,6 +26,7 @@ struct numa_nodes {
 void numa_read(const char *dir, struct numa_nodes *ret);
 /* The nodes that have memory and one of `cores`: false where that says nothing, because there is
  * one node or none of them has. */
-bool numa_near(const struct numa_nodes *all, const struct cgroup_cpus *cores, struct cgroup_cpus *ret);
+bool numa_near(const struct numa_nodes *all, const struct cgroup_cpus *cores,
+               struct cgroup_cpus *ret);
 
 #endif

@@ -31,7 +31,8 @@ cgroup_parse_controllers(const char *text)
     for (const char *p = text; *p != 0;) {
         size_t n = strcspn(p, " \n");
         for (size_t i = 0; i < CGROUP_CONTROLLERS_N; i++)
-            if (strlen(cgroup_controllers[i].name) == n && strncmp(p, cgroup_controllers[i].name, n) == 0)
+            if (strlen(cgroup_controllers[i].name) == n &&
+                strncmp(p, cgroup_controllers[i].name, n) == 0)
                 mask |= cgroup_controllers[i].bit;
         p += n;
         p += strspn(p, " \n");

@@ -172,7 +172,8 @@ read_v1(int dirfd, const char *controllers, struct cgroup_stats *s)
 static int
 open_line(const void *ctx, char *line, const char *mark, const char **ret_controllers)
 {
-    char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+    char *controllers = strchr(line, ':'),
+         *path = controllers ? strchr(controllers + 1, ':') : NULL;
     struct cgroup_info v2;
     if (!path || path[1] != '/' || !strstr(path, mark))
         return -1;
@@ -181,7 +182,8 @@ open_line(const void *ctx, char *line, const char *mark, const char **ret_contro
     const char *base = strcmp(line, "0") != 0 ? mem_printf(ctx, "/sys/fs/cgroup/%s", controllers)
                        : cgroup_find(ctx, &v2, NULL) == 0 ? v2.mount
                                                           : NULL;
-    return base ? open(mem_printf(ctx, "%s%s", base, path), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    return base ? open(mem_printf(ctx, "%s%s", base, path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                : -1;
 }
 
 int

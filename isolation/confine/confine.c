@@ -232,7 +232,8 @@ landlock(const struct confine *c)
         return rules;
     long root = RAW(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0);
     struct landlock_path_beneath_attr below = {
-        .allowed_access = all.fs & ~(uint64_t)(LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK),
+        .allowed_access =
+            all.fs & ~(uint64_t)(LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK),
         .parent_fd = (int)root,
     };
     long r =

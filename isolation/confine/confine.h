@@ -80,8 +80,9 @@ struct confine {
     char hostname[CONFINE_HOSTNAME_MAX + 1];
 };
 
-/* Once, in the ancestor of all shims: execve resets handlers by itself but not ignored signals (SIGPIPE in
- * the warden, those of the shell that started us, the real-time signals of a runtime above us). */
+/* Once, in the ancestor of all shims: execve resets handlers by itself but not ignored signals
+ * (SIGPIPE in the warden, those of the shell that started us, the real-time signals of a runtime
+ * above us). */
 int confine_signals(const char **what);
 /* A session keyring of its own, for who is isolated. */
 int confine_keyring(const char **what);

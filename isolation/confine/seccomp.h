@@ -101,8 +101,8 @@ bool seccomp_audits(const struct task_seccomp *t);
 /* "mount", or "call 1000" of one without a name. */
 enum { SECCOMP_CALL_TEXT = 64 };
 void seccomp_call_name(uint32_t nr, char out[SECCOMP_CALL_TEXT]);
-/* `p`, with t->allow without conditions and without t->deny, which goes before; and with `no_setuid`
- * whatever they say without a call that makes a file run as its owner or group. */
+/* `p`, with t->allow without conditions and without t->deny, which goes before; and with
+ * `no_setuid` whatever they say without a call that makes a file run as its owner or group. */
 int seccomp_compile_task(const void *ctx, const struct seccomp_profile *p,
                          const struct task_seccomp *t, bool no_setuid, struct seccomp_program *ret,
                          struct err *e);

@@ -168,8 +168,8 @@ seccomp_compile_task(const void *ctx, const struct seccomp_profile *p, const str
         mem_array(tmp, struct seccomp_rule, p->n_rules + t->allow.n + fixed.n);
     size_t n = 0;
     for (size_t i = 0; i < p->n_rules; i++)
-        if (!str_list_has(&t->allow, p->rules[i].name) && !str_list_has(&t->deny, p->rules[i].name) &&
-            !has(&fixed, p->rules[i].name))
+        if (!str_list_has(&t->allow, p->rules[i].name) &&
+            !str_list_has(&t->deny, p->rules[i].name) && !has(&fixed, p->rules[i].name))
             rules[n++] = p->rules[i];
     for (size_t i = 0; i < t->allow.n; i++) {
         const char *name = t->allow.v[i];

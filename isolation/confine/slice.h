@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How soon a process that wakes up gets a processor on which others compute. Since Linux 6.12 it may
- * ask for a shorter slice of time (sched_setattr(2)): then it is let in sooner, and has no more of
- * the processor for it. Older kernels take no notice.
+ * How soon a process that wakes up gets a processor on which others compute. Since Linux 6.12 it
+ * may ask for a shorter slice of time (sched_setattr(2)): then it is let in sooner, and has no more
+ * of the processor for it. Older kernels take no notice.
  */
 #ifndef PADDOCK_ISOLATION_CONFINE_SLICE_H
 #define PADDOCK_ISOLATION_CONFINE_SLICE_H

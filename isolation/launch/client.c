@@ -167,7 +167,8 @@ request_key(const struct warden_request *q)
         return 0;
     const struct warden_request id = {.op = q->op,
                                       .alloc_id = q->spec != NULL ? q->spec->alloc_id : q->alloc_id,
-                                      .task_name = q->spec != NULL ? q->spec->task_name : q->task_name};
+                                      .task_name =
+                                          q->spec != NULL ? q->spec->task_name : q->task_name};
     uint64_t key = codec_hash(&type_warden_request, &id, 0);
     return key != 0 ? key : 1;
 }
@@ -431,8 +432,8 @@ warden_client_drain(struct warden_client *c, int timeout_ms)
     return 0;
 }
 
-/* The warden would close the connection, and with it end every other request. So it is looked at with
- * the warden's own eyes first: only the one request fails. */
+/* The warden would close the connection, and with it end every other request. So it is looked at
+ * with the warden's own eyes first: only the one request fails. */
 static int
 check(const struct warden_request *q, const struct buf *b, struct err *e)
 {
@@ -466,9 +467,10 @@ submit(struct warden_client *c, struct warden_request *q, warden_done *done, voi
     else if (c->fd < 0)
         set_failed(c, p, -ERR_UNAVAILABLE, "not connected to the warden");
     else if (s != NULL && s->losses >= WARDEN_LOSSES_MAX)
-        set_failed(c, p, -ERR_INTERNAL,
-                   "the connection to the warden was lost with this request, more than once: it is not "
-                   "sent again for some minutes");
+        set_failed(
+            c, p, -ERR_INTERNAL,
+            "the connection to the warden was lost with this request, more than once: it is not "
+            "sent again for some minutes");
     else if (c->outstanding > WARDEN_OUTSTANDING_MAX || c->unsent + b.len > WARDEN_QUEUE_MAX)
         set_failed(c, p, -ERR_BUSY, "too many requests wait for the warden");
     if (p->failed == 0) {

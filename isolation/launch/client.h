@@ -47,7 +47,8 @@ struct warden_reply {
     int pressure[3]; /* of warden_pressure: ready for WATCH_PRIORITY; as enum cgroup_pressure */
     int exec[3]; /* of warden_exec: its input, output, error; with a terminal the second alone */
     int exit;    /* the same: its end */
-    int keep[WARDEN_KEEP]; /* to be held open as long as the agent lives: see isolation/bpf/rows.h */
+    int keep[WARDEN_KEEP]; /* to be held open as long as the agent lives: see isolation/bpf/rows.h
+                            */
 };
 
 /* `e` NULL: done, and `r` is there. Otherwise `e` says why and `r` is NULL. */

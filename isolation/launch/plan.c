@@ -350,9 +350,8 @@ plan_explain(const void *plan, const struct shim_status *st, struct err *e)
     memcpy(what, st->what, sizeof(what));
     what[sizeof(what) - 1] = '\0';
     if (stage == SHIM_PLAN && error == EPROTO) {
-        err_set(e, -ERR_UNSUPPORTED,
-                "paddock-shim is of another version than paddock-warden: restart the warden once "
-                "both are installed");
+        err_set(e, -ERR_UNSUPPORTED, "paddock-shim is of another version than paddock-warden: "
+                                     "restart the warden once both are installed");
         return;
     }
     if (stage == SHIM_VERITY && st->op >= 0 && (uint32_t)st->op < h->verity.n) {
@@ -367,8 +366,8 @@ plan_explain(const void *plan, const struct shim_status *st, struct err *e)
         if (error == ENOENT && h->program != 0)
             hint = " (the interpreter or loader that it names is missing)";
         else if (error == ENOENT && (h->flags & PLAN_ISOLATED) != 0)
-            hint = " (not found in the task's directory or its PATH; of the host it sees /usr, /bin, "
-                   "/lib and what else isolation.bind_roots names)";
+            hint = " (not found in the task's directory or its PATH; of the host it sees /usr, "
+                   "/bin, /lib and what else isolation.bind_roots names)";
         else if (error == ENOENT)
             hint = " (not found in the task's directory or its PATH)";
         else if (error == EPERM && h->program != 0)
@@ -384,8 +383,9 @@ plan_explain(const void *plan, const struct shim_status *st, struct err *e)
         return;
     }
     if (stage == SHIM_TASK && error == EPERM && str_eq(what, CONFINE_RLIMIT_STEP)) {
-        err_errno(e, error, "isolation.nofile is above this client's hard limit of open files "
-                            "(LimitNOFILE of paddock-warden.service, fs.nr_open): lower it, or raise that");
+        err_errno(e, error,
+                  "isolation.nofile is above this client's hard limit of open files "
+                  "(LimitNOFILE of paddock-warden.service, fs.nr_open): lower it, or raise that");
         return;
     }
     if (stage == SHIM_TASK && str_eq(what, "working directory")) {

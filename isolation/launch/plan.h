@@ -4,11 +4,12 @@
  * launch spec and the policy. It crosses in a memfd; the shim maps it privately, so that pointer
  * tables can be made in place. Offsets are from the start of the block, 0 is "none".
  *
- * Order of the shim's work: session keyring, pipes -> the plan comes -> hostname -> clone (CLONE_VM);
- * the child: confine_task; the shim meanwhile: the rest of the work comes -> record locked, logs
- * opened -> mounts (mounts_apply.h) -> the child may execve; confine_end -> start record, status to
- * the warden, pump, reap, exit record. Where the child needs something of its root before (files
- * that are sealed, verity.h; an AppArmor profile) it is cloned when that is complete.
+ * Order of the shim's work: session keyring, pipes -> the plan comes -> hostname -> clone
+ * (CLONE_VM); the child: confine_task; the shim meanwhile: the rest of the work comes -> record
+ * locked, logs opened -> mounts (mounts_apply.h) -> the child may execve; confine_end -> start
+ * record, status to the warden, pump, reap, exit record. Where the child needs something of its
+ * root before (files that are sealed, verity.h; an AppArmor profile) it is cloned when that is
+ * complete.
  *
  * A joiner (PLAN_JOIN) has no logs, mounts or record: it enters what they made.
  *
@@ -113,7 +114,8 @@ enum shim_fd {
     SHIM_FD_END
 };
 
-/* Descriptors that the pad is started with: its socket, and the namespaces that it is at home in. */
+/* Descriptors that the pad is started with: its socket, and the namespaces that it is at home in.
+ */
 enum { PAD_FD = 3, PAD_FD_MNT, PAD_FD_IPC, PAD_FD_PID, PAD_FD_END };
 enum { PAD_TITLE_MAX = 64, SHIM_FDS_MAX = SHIM_FD_END + MOUNTS_TREES_MAX };
 _Static_assert((int)SHIM_FDS_MAX <= 253, "what one message carries (SCM_MAX_FD)");
@@ -143,9 +145,9 @@ struct pad_answer {
     int32_t pid; /* of the shim, or -errno */
 };
 
-/* Then two packets to the shim, each with descriptors of enum shim_fd and trees of the mount plan, in
- * this order: the first with all that the payload is cloned with (its root is the first tree), the
- * second with what it may execute with. A joiner gets one. */
+/* Then two packets to the shim, each with descriptors of enum shim_fd and trees of the mount plan,
+ * in this order: the first with all that the payload is cloned with (its root is the first tree),
+ * the second with what it may execute with. A joiner gets one. */
 struct shim_work {
     uint32_t have; /* bit per enum shim_fd */
     uint32_t n_trees;

@@ -140,19 +140,21 @@ check_network(const struct policy *p, struct err *e)
         for (size_t k = 0; k < ARRAY_LEN(modes); k++)
             known = known || str_eq(p->network_modes.v[i], modes[k]);
         if (!known)
-            return err_set(e, -ERR_INVALID, "policy: network mode \"%s\" is not host, none or bridge",
+            return err_set(e, -ERR_INVALID,
+                           "policy: network mode \"%s\" is not host, none or bridge",
                            str_or(p->network_modes.v[i], ""));
     }
     const char *name = str_or(p->bridge_name, POLICY_BRIDGE_NAME);
     size_t n = strlen(name);
     if (n == 0 || n >= NET_NAME_MAX || name[0] == '.' || strspn(name, BRIDGE_NAME_CHARS) != n)
-        return err_set(e, -ERR_INVALID,
-                       "policy: bridge_network_name \"%s\" is not 1 to 15 letters, digits, '-' and '_'",
-                       name);
+        return err_set(
+            e, -ERR_INVALID,
+            "policy: bridge_network_name \"%s\" is not 1 to 15 letters, digits, '-' and '_'", name);
     if (subnet(str_or(p->bridge_subnet, POLICY_BRIDGE_SUBNET), &addr) == 0)
-        return err_set(e, -ERR_INVALID,
-                       "policy: bridge_network_subnet \"%s\" is not an IPv4 network of %d to %d bits",
-                       str_or(p->bridge_subnet, ""), BRIDGE_BITS_MIN, BRIDGE_BITS_MAX);
+        return err_set(
+            e, -ERR_INVALID,
+            "policy: bridge_network_subnet \"%s\" is not an IPv4 network of %d to %d bits",
+            str_or(p->bridge_subnet, ""), BRIDGE_BITS_MIN, BRIDGE_BITS_MAX);
     return 0;
 }
 
@@ -394,7 +396,8 @@ denied_users(const void *ctx, const struct policy *p, bool inside, struct str_li
     if (p->denied_users.v == NULL && root_too)
         list_add(ctx, *ret, "root");
     for (size_t i = 0; i < p->denied_users.n; i++)
-        if (root_too || (!str_eq(p->denied_users.v[i], "root") && !str_eq(p->denied_users.v[i], "0")))
+        if (root_too ||
+            (!str_eq(p->denied_users.v[i], "root") && !str_eq(p->denied_users.v[i], "0")))
             list_add(ctx, *ret, p->denied_users.v[i]);
 }
 
@@ -430,10 +433,11 @@ policy_user(const struct policy *p, const struct launch_spec *s, bool inside,
     /* owner of a user namespace, or somebody in one of another allocation */
     if (u.uid >= policy_range_base(p) &&
         (u.uid - policy_range_base(p)) / POLICY_RANGE_IDS < policy_range_count(p))
-        return err_set(e, -ERR_POLICY,
-                       "user \"%s\" has uid %u, of the ids that user namespaces of allocations have "
-                       "(isolation.userns_base)",
-                       name, u.uid);
+        return err_set(
+            e, -ERR_POLICY,
+            "user \"%s\" has uid %u, of the ids that user namespaces of allocations have "
+            "(isolation.userns_base)",
+            name, u.uid);
     if (!is_allowed(p, &u))
         return err_set(e, -ERR_POLICY, "user \"%s\" is not among this client's allowed users",
                        name);
@@ -463,9 +467,10 @@ policy_caps(const struct policy *p, const struct launch_spec *s, uint64_t *ret, 
     uint64_t caps = 0;
     int r = caps_plan(s->cap_add.v, s->cap_add.n, p->allowed_caps.v, p->allowed_caps.n, &caps, e);
     if (r == 0 && policy_no_setuid(p, s) && (caps & UINT64_C(1) << CAP_SETFCAP) != 0)
-        r = err_set(e, -ERR_POLICY,
-                    "cap_add: \"setfcap\" is not for a task with a path of the host that it may write, nor "
-                    "for any where raw_exec is on");
+        r = err_set(
+            e, -ERR_POLICY,
+            "cap_add: \"setfcap\" is not for a task with a path of the host that it may write, nor "
+            "for any where raw_exec is on");
     if (r == 0)
         *ret = caps;
     return r;

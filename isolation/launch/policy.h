@@ -61,9 +61,9 @@ int policy_user(const struct policy *p, const struct launch_spec *s, bool inside
                 const struct users_files *files, struct user *ret, struct err *e);
 /* root, as in Nomad, where root may run tasks, else nobody. */
 const char *policy_raw_user(const struct policy *p, const struct users_files *files);
-/* May somebody of the host come by the files that it writes? A path of the host is bound, or raw_exec is
- * on: a task of it opens the allocation's directory to its user. Then the task sets no set-user-id bits:
- * the files are those of the ids that it sees, root's too. Pure. */
+/* May somebody of the host come by the files that it writes? A path of the host is bound, or
+ * raw_exec is on: a task of it opens the allocation's directory to its user. Then the task sets no
+ * set-user-id bits: the files are those of the ids that it sees, root's too. Pure. */
 bool policy_no_setuid(const struct policy *p, const struct launch_spec *s);
 /* The AppArmor profile that an isolated one gets; "": none. Pure. */
 const char *policy_apparmor(const struct policy *p, const struct launch_spec *s);

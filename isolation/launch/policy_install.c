@@ -13,8 +13,8 @@
 #include "common/str.h"
 #include "isolation/launch/policy.h"
 
-/* A directory of root's that was there, and that the agent's user cannot walk through, as a data_dir that
- * another program made (0700): its group may, and no one else. */
+/* A directory of root's that was there, and that the agent's user cannot walk through, as a
+ * data_dir that another program made (0700): its group may, and no one else. */
 static int
 let_through(const struct policy *p, int fd)
 {
@@ -24,7 +24,8 @@ let_through(const struct policy *p, int fd)
     bool in = (st.st_mode & S_IXOTH) != 0 ||
               (st.st_gid == (gid_t)p->agent_gid && (st.st_mode & S_IXGRP) != 0) ||
               (st.st_uid == (uid_t)p->agent_uid && (st.st_mode & S_IXUSR) != 0);
-    if (geteuid() != 0 || in || st.st_uid != 0 || (st.st_gid != 0 && st.st_gid != (gid_t)p->agent_gid))
+    if (geteuid() != 0 || in || st.st_uid != 0 ||
+        (st.st_gid != 0 && st.st_gid != (gid_t)p->agent_gid))
         return 0; /* the agent says what is to be changed */
     if (fchown(fd, 0, (gid_t)p->agent_gid) < 0 || fchmod(fd, (st.st_mode & 07777) | S_IXGRP) < 0)
         return -errno;

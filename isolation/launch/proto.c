@@ -226,7 +226,8 @@ check_isolation(const struct task_isolation *iso, struct err *e)
 {
     if (iso == NULL)
         return 0;
-    if (iso->landlock != NULL && (!ports_ok(&iso->landlock->bind) || !ports_ok(&iso->landlock->connect)))
+    if (iso->landlock != NULL &&
+        (!ports_ok(&iso->landlock->bind) || !ports_ok(&iso->landlock->connect)))
         return err_set(e, -ERR_INVALID, "launch: more than %d ports, or one that is none",
                        CONFINE_PORTS_MAX);
     if (!str_empty(iso->proc) && !str_eq(iso->proc, "pid"))
@@ -282,10 +283,11 @@ proto_check_spec(const struct launch_spec *s, struct err *e)
     if (check_box(s, e) < 0)
         return -ERR_INVALID;
     const struct launch_logs *g = s->logs;
-    if (g != NULL && (g->max_files < 0 || g->max_files > JOB_LOG_FILES_MAX || g->max_file_bytes < 0 ||
-                      !plain_path(g->dir)))
+    if (g != NULL && (g->max_files < 0 || g->max_files > JOB_LOG_FILES_MAX ||
+                      g->max_file_bytes < 0 || !plain_path(g->dir)))
         return err_set(e, -ERR_INVALID, "launch: the log settings are out of range");
-    if (s->secrets_mb < 0 || s->secrets_mb > JOB_SECRETS_MIB_MAX || s->kill_signal < 0 || s->kill_signal > 64)
+    if (s->secrets_mb < 0 || s->secrets_mb > JOB_SECRETS_MIB_MAX || s->kill_signal < 0 ||
+        s->kill_signal > 64)
         return err_set(e, -ERR_INVALID, "launch: a number is out of range");
     return check_mounts(s, e);
 }

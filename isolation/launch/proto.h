@@ -39,7 +39,8 @@ enum warden_fd {
     WARDEN_FD_PRESSURE = 10, /* three of them, to 12: processor, memory, disks */
     WARDEN_FD_BLOCKS = 13,
     WARDEN_FD_KEEP_BLOCK = 14,
-    WARDEN_FD_EXEC = 15, /* three of them, to 17: its input, output, error; with a terminal the second */
+    WARDEN_FD_EXEC =
+        15, /* three of them, to 17: its input, output, error; with a terminal the second */
     WARDEN_FD_EXIT = 18,
     WARDEN_FD_END = 19
 };

@@ -59,8 +59,8 @@ struct record {
     char alloc_id[40];
     char task[136];
     char boot_id[40];
-    uint64_t fence;  /* until when it may run, as fence_put() of warden/fence.h has it; 0: no such time.
-                      * Others: of older wardens */
+    uint64_t fence; /* until when it may run, as fence_put() of warden/fence.h has it; 0: no such
+                     * time. Others: of older wardens */
     uint64_t cgroup_id;  /* of the leaf task/; 0: none */
     int32_t shim_pid;    /* in the warden's pid namespace; 0: not known yet */
     uint32_t uid;        /* of the payload */

@@ -266,9 +266,9 @@ same_file(const struct base_file *f, const struct stat *st)
            memcmp(&f->ctime, &st->st_ctim, sizeof(f->ctime)) == 0;
 }
 
-/* In place: a task's own file may be mounted over this file, and would go with a file that is replaced. So
- * the file is always there. A reader finds the old text or the new one, or for a moment
- * the new one with the end of the old. */
+/* In place: a task's own file may be mounted over this file, and would go with a file that is
+ * replaced. So the file is always there. A reader finds the old text or the new one, or for a
+ * moment the new one with the end of the old. */
 static int
 overwrite(const char *path, const char *text, size_t len)
 {

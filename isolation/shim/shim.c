@@ -70,8 +70,8 @@ record_write(unsigned tries)
     }
 }
 
-/* The lock says that we live. After the death of the warden that made us, another warden may have found the
- * record without a lock and settled the task: nobody would know of us. */
+/* The lock says that we live. After the death of the warden that made us, another warden may have
+ * found the record without a lock and settled the task: nobody would know of us. */
 static int
 record_lock(void)
 {

@@ -223,8 +223,8 @@ clone_payload(void *stack, int *pidfd)
         a.flags |= CLONE_INTO_CGROUP;
         a.cgroup = (uint32_t)launch.of->cgroup;
         if (flags & PLAN_ISOLATED)
-            a.flags |=
-                CLONE_NEWCGROUP; /* here, not with the shim: rooted at the leaf of the payload */
+            /* here, not with the shim: rooted at the leaf of the payload */
+            a.flags |= CLONE_NEWCGROUP;
     }
     launch.prepares = 1;
     return raw_clone(&a, sizeof(a), payload);

@@ -92,10 +92,12 @@ bpf_check(struct warden *w, const struct launch_spec *s, const struct user *u, s
         return err_set(e, -ERR_UNSUPPORTED, "a network policy cannot be enforced here: %s",
                        w->can.bpf_net.why);
     if (!s->isolated && u->uid == 0)
-        return err_set(e, -ERR_POLICY,
-                       "a network policy does not bind root outside a sandbox: use the driver exec, "
-                       "or another user");
-    if (s->isolated && s->cap_add.n > 0 && (!w->policy->seccomp || str_eq(s->seccomp, "unconfined")))
+        return err_set(
+            e, -ERR_POLICY,
+            "a network policy does not bind root outside a sandbox: use the driver exec, "
+            "or another user");
+    if (s->isolated && s->cap_add.n > 0 &&
+        (!w->policy->seccomp || str_eq(s->seccomp, "unconfined")))
         return err_set(e, -ERR_POLICY,
                        "a network policy does not bind a task with capabilities and without a "
                        "seccomp filter");

@@ -89,7 +89,8 @@ authorise(struct warden *w, struct join *j, struct err *e)
     s->work_dir = x->work_dir;
     if (s->isolation == NULL)
         s->isolation = mem_new(s, struct task_isolation);
-    if (seccomp_audits(s->isolation->seccomp)) /* nobody would listen: it is denied, and not counted */
+    if (seccomp_audits(
+            s->isolation->seccomp)) /* nobody would listen: it is denied, and not counted */
         s->isolation->seccomp->mode = "enforce";
     r = proto_check_spec(s, e);
     if (r == 0)

@@ -87,7 +87,8 @@ fence_event(struct warden *w, struct watch *watch, uint32_t events)
 int
 fence_open(struct warden *w, struct err *e)
 {
-    w->fence = (struct watch){timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), fence_event};
+    w->fence =
+        (struct watch){timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), fence_event};
     if (w->fence.fd < 0 || loop_watch(w, &w->fence, EPOLLIN) < 0)
         return err_errno(e, errno, "make the watchdog's timer");
     return 0;

@@ -66,8 +66,8 @@ make_dir(struct warden *w, int at, const char *name, mode_t mode, int64_t uid, i
     return TAKE_FD(fd);
 }
 
-/* The same for a directory of a task's own: a directory that is still root's was made by a warden that was
- * killed before giving the directory away. */
+/* The same for a directory of a task's own: a directory that is still root's was made by a warden
+ * that was killed before giving the directory away. */
 static int
 make_task_dir(struct warden *w, int at, const char *name, mode_t mode, const struct user *u)
 {

@@ -226,7 +226,8 @@ make_record(struct warden *w, struct launch *l, struct err *e)
     struct wtask *t = l->task;
     char name[256];
     task_record_name(name, t->alloc, t->name);
-    task_record_unlink_doomed(w, t); /* of a run whose removal was given up: the cgroup is this one's now */
+    /* of a run whose removal was given up: the cgroup is this one's now */
+    task_record_unlink_doomed(w, t);
     const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     t->record = openat(w->records, name, flags, 0600);
     if (t->record < 0 && errno == EEXIST && unlinkat(w->records, name, 0) == 0)
@@ -494,8 +495,9 @@ prepare_rest(struct warden *w, struct launch *l, struct err *e)
     if (r == 0 && w->cgroup.fd >= 0)
         r = set_limits(w, l, e);
     else if (r == 0 && l->spec->limits != NULL && l->spec->limits->memory_max > 0)
-        l->task->warning = mem_strdup(l->task, "limits not enforced: Paddock runs without root, and so "
-                                               "without cgroups");
+        l->task->warning =
+            mem_strdup(l->task, "limits not enforced: Paddock runs without root, and so "
+                                "without cgroups");
     if (r == 0 && w->cgroup.fd >= 0)
         r = bpf_add(w, l->task, l->spec, e);
     return r == 0 ? open_trees(l, MOUNTS_TREES_MAX, e) : r;
@@ -706,7 +708,8 @@ launch_task(struct warden *w, struct waiter to, const struct warden_request *q)
     l.task = task_add(w, s->alloc_id, s->task_name);
     l.task->launch = to;
     l.task->fence_ms = s->until;
-    int64_t most_ms = WARDEN_LAUNCH_MS + (isolation_of(s->isolation)->verity.n > 0 ? WARDEN_SEAL_MS : 0);
+    int64_t most_ms =
+        WARDEN_LAUNCH_MS + (isolation_of(s->isolation)->verity.n > 0 ? WARDEN_SEAL_MS : 0);
     task_deadline(w, l.task, clock_mono_ns() + most_ms * NS_PER_MS);
     if (launch_run(w, &l, &e) < 0)
         launch_failed(w, l.task, &e);

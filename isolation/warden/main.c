@@ -110,16 +110,17 @@ lock_dir(const char *dir, int *ret_fd, struct err *e)
     while (flock(fd, LOCK_EX | LOCK_NB) < 0 && ++tries < WARDEN_LOCK_TRIES_MAX)
         (void)poll(NULL, 0, WARDEN_RETRY_MS);
     if (tries == WARDEN_LOCK_TRIES_MAX)
-        return err_set(e, -ERR_CONFLICT,
-                       "another warden runs with \"%s\": give this agent another data_dir, or stop the "
-                       "other one",
-                       path);
+        return err_set(
+            e, -ERR_CONFLICT,
+            "another warden runs with \"%s\": give this agent another data_dir, or stop the "
+            "other one",
+            path);
     *ret_fd = TAKE_FD(fd);
     return 0;
 }
 
-/* One warden per run directory, which has its socket, and per data directory, which has its tasks: the
- * locks live as long as we do. */
+/* One warden per run directory, which has its socket, and per data directory, which has its tasks:
+ * the locks live as long as we do. */
 static int
 take_locks(struct warden *w, struct err *e)
 {

@@ -781,7 +781,8 @@ net_clear(struct warden *w)
     struct pollfd p = {.fd = w->nets->worker.fd, .events = POLLIN};
     uint32_t seq;
     int r;
-    while ((r = request(w, WORK_CLEAR, NULL, -1, &seq)) == -EAGAIN && poll(&p, 1, NET_WORKER_MS) > 0)
+    while ((r = request(w, WORK_CLEAR, NULL, -1, &seq)) == -EAGAIN &&
+           poll(&p, 1, NET_WORKER_MS) > 0)
         (void)worker_receive(w);
     for (struct work_answer a = {0}; r == 0 && a.op != WORK_CLEAR;) {
         if (poll(&p, 1, NET_WORKER_MS) <= 0 || read(p.fd, &a, sizeof(a)) != (ssize_t)sizeof(a))

@@ -74,13 +74,13 @@ resources_warn(struct wtask *t, const struct cgroup_plan *plan)
     if (missing[0] == '\0' && unheld[0] == '\0')
         return;
     t->warning =
-        mem_printf(t, "%s%s%s%s%s%.400s", unheld[0] != '\0' ? "limits not enforced: no " : "", unheld,
-                   unheld[0] != '\0' ? " controller on cgroup v2" : "",
+        mem_printf(t, "%s%s%s%s%s%.400s", unheld[0] != '\0' ? "limits not enforced: no " : "",
+                   unheld, unheld[0] != '\0' ? " controller on cgroup v2" : "",
                    unheld[0] != '\0' && missing[0] != '\0' ? "; " : "",
                    missing[0] != '\0' ? "limits that this client cannot set: " : "", missing);
     if (missing[0] != '\0') /* of the others the start of the warden told */
-        log_info(ROOM, "a task runs without limits that it was to have", "alloc_id", t->alloc, "task",
-                 t->name, "limits", missing, NULL);
+        log_info(ROOM, "a task runs without limits that it was to have", "alloc_id", t->alloc,
+                 "task", t->name, "limits", missing, NULL);
 }
 
 static struct wtask *

@@ -17,7 +17,10 @@
 static void
 fact(const void *ctx, struct warden_info *info, const char *name, bool off, const struct fact *f)
 {
-    str_map_set(ctx, &info->facts, name, off ? "off by the client's policy" : f->ok ? "true" : f->why);
+    str_map_set(ctx, &info->facts, name,
+                off     ? "off by the client's policy"
+                : f->ok ? "true"
+                        : f->why);
 }
 
 /* What works here, and why not: attributes of the node. */

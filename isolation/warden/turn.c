@@ -101,7 +101,8 @@ signal_event(struct warden *w, struct watch *watch, uint32_t events)
         return;
     if (s.ssi_signo == SIGHUP) {
         reload(w);
-    } else if (s.ssi_signo == SIGUSR1) { /* from the supervisor, or its death: end all tasks, then yourself */
+    } else if (s.ssi_signo == SIGUSR1) {
+        /* from the supervisor, or its death: end all tasks, then yourself */
         w->stop_tasks = true;
         task_kill_all(w);
     } else {

@@ -95,7 +95,7 @@ struct wtask {
     int64_t deadline_ns;              /* launching, destroying or being removed; 0: none */
     struct wtask *due_next, **due_at; /* of those that have one */
     int64_t launch_by_ns;             /* of a launch that an earlier warden began */
-    int64_t fence_ms;                 /* until when it may run, clock_boot_ns(); 0: as long as it likes */
+    int64_t fence_ms; /* until when it may run, clock_boot_ns(); 0: as long as it likes */
 };
 
 /* A child that does blocking work. */

@@ -21,8 +21,8 @@ next_char(const char *s, size_t n, size_t at)
     return at;
 }
 
-/* `s` with each match replaced by `with`, into `out`. Each match is charged for the work that it may have
- * been. */
+/* `s` with each match replaced by `with`, into `out`. Each match is charged for the work that it
+ * may have been. */
 static bool
 replace_all(struct call *c, struct regex *rx, size_t cost, struct buf *out)
 {

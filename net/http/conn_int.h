@@ -4,8 +4,8 @@
  * parse.c turns bytes into requests, reply.c sends answers.
  *
  * A connection handles one request at a time: READ_HEAD -> READ_BODY -> OPEN (with the handler) ->
- * READ_HEAD ... -> CLOSING. While one is OPEN, bytes that follow are kept (up to HTTP_PIPELINE_MAX) and
- * the end of the connection is noticed. A request outlives its connection until it is answered.
+ * READ_HEAD ... -> CLOSING. While one is OPEN, bytes that follow are kept (up to HTTP_PIPELINE_MAX)
+ * and the end of the connection is noticed. A request outlives its connection until it is answered.
  */
 #ifndef PADDOCK_NET_HTTP_CONN_INT_H
 #define PADDOCK_NET_HTTP_CONN_INT_H
@@ -59,8 +59,8 @@ struct http_request {
     void (*pull)(void *user);
     void (*on_data)(void *user, const void *p, size_t n); /* of a tunnel */
     struct timer *pull_timer;
-    /* Headers, parameters, the head as it came, the decoded target: malloc'ed in one piece; NULL once the
-     * handler has read it (http_forget), since a query waits for minutes and many do. */
+    /* Headers, parameters, the head as it came, the decoded target: malloc'ed in one piece; NULL
+     * once the handler has read it (http_forget), since a query waits for minutes and many do. */
     struct http_pair *room;
 };
 

@@ -3,12 +3,12 @@
  * HTTP/1.1 (RFC 9110, 9112): a strict server and a small client, over TCP or unix sockets.
  *
  * --- Server ---
- * One handler gets every request, whole, on the loop thread. It answers exactly once, then or later,
- * with http_reply*() or http_stream_start() ... http_stream_end(): also when the client has gone
- * meanwhile, in which case the answer is dropped. A `struct http_req` is a talloc context and lives
- * until that answer is complete, so a late completion never meets freed memory. A handler that parks
- * sets `on_close` to learn that the client went away, cancels its work, and still answers.
- * Malformed input never reaches the handler: it gets a 4xx text and the connection closes.
+ * One handler gets every request, whole, on the loop thread. It answers exactly once, then or
+ * later, with http_reply*() or http_stream_start() ... http_stream_end(): also when the client has
+ * gone meanwhile, in which case the answer is dropped. A `struct http_req` is a talloc context and
+ * lives until that answer is complete, so a late completion never meets freed memory. A handler
+ * that parks sets `on_close` to learn that the client went away, cancels its work, and still
+ * answers. Malformed input never reaches the handler: it gets a 4xx text and the connection closes.
  */
 #ifndef PADDOCK_NET_HTTP_HTTP_H
 #define PADDOCK_NET_HTTP_HTTP_H
@@ -52,7 +52,8 @@ struct http_req {
     size_t body_len;
     const char *peer; /* "127.0.0.1:41234" or "unix" */
     void *user;       /* the handler's */
-    void (*on_close)(void *user); /* the client has gone; called at most once, never after the answer */
+    void (*on_close)(
+        void *user); /* the client has gone; called at most once, never after the answer */
 };
 
 const char *http_query(const struct http_req *r, const char *name);  /* first value; NULL: absent */
@@ -84,12 +85,13 @@ int http_server_listen(struct http_server *s, const char *addr, uint16_t port, s
 uint16_t http_server_port(const struct http_server *s); /* of the first TCP listener */
 /* A connection that came in some other way; `st` is the server's from now on. */
 void http_server_serve(struct http_server *s, struct stream *st);
-/* Stops listening and closes every connection (on_close is called for open requests, which must still
- * be answered). `s` is gone for the caller. */
+/* Stops listening and closes every connection (on_close is called for open requests, which must
+ * still be answered). `s` is gone for the caller. */
 void http_server_close(struct http_server *s);
 size_t http_server_conns(const struct http_server *s);
 
-/* Target, path, parameters and headers of a request that is answered later are not looked at any more. */
+/* Target, path, parameters and headers of a request that is answered later are not looked at any
+ * more. */
 void http_forget(struct http_req *r);
 
 /* Header of the answer; before it is sent. Values with control characters are dropped. */
@@ -101,10 +103,11 @@ void http_reply_buf(struct http_req *r, int status, const char *content_type, st
 void http_fail(struct http_req *r, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A chunked answer of unknown length. `pull(user)` says that less than STREAM_LOW_WATER is queued: it
- * comes, in a later turn, after the start and after writes (coalesced); the producer writes then, or
- * later when it has something. Writing over HTTP_STREAM_MAX queued bytes closes the connection. After
- * on_close writes are dropped and no pull comes; the producer calls http_stream_end all the same. */
+/* A chunked answer of unknown length. `pull(user)` says that less than STREAM_LOW_WATER is queued:
+ * it comes, in a later turn, after the start and after writes (coalesced); the producer writes
+ * then, or later when it has something. Writing over HTTP_STREAM_MAX queued bytes closes the
+ * connection. After on_close writes are dropped and no pull comes; the producer calls
+ * http_stream_end all the same. */
 void http_stream_start(struct http_req *r, int status, const char *content_type,
                        void (*pull)(void *user));
 void http_stream_write(struct http_req *r, const void *p, size_t n);
@@ -112,14 +115,15 @@ void http_stream_write_buf(struct http_req *r, struct buf *b); /* takes its memo
 size_t http_stream_queued(const struct http_req *r);
 bool http_closed(const struct http_req *r); /* the client has gone */
 void http_stream_end(struct http_req *r);
-/* The same where the rest is missing: the connection ends without a last chunk, so that the client knows. */
+/* The same where the rest is missing: the connection ends without a last chunk, so that the client
+ * knows. */
 void http_stream_cut(struct http_req *r);
 
-/* A tunnel: answers 101, and the connection carries bytes of another protocol from then on, both ways.
- * The headers that go with it (Upgrade, ...) were added before. The client's bytes come to `on_data`,
- * on the loop; writing, `pull` and the end are those of a stream, without its framing; a client that
- * sends no more has gone (on_close). After http_tunnel_read(r, false) what is on its way still comes,
- * at most HTTP_PIPELINE_MAX and one read. */
+/* A tunnel: answers 101, and the connection carries bytes of another protocol from then on, both
+ * ways. The headers that go with it (Upgrade, ...) were added before. The client's bytes come to
+ * `on_data`, on the loop; writing, `pull` and the end are those of a stream, without its framing; a
+ * client that sends no more has gone (on_close). After http_tunnel_read(r, false) what is on its
+ * way still comes, at most HTTP_PIPELINE_MAX and one read. */
 void http_tunnel_start(struct http_req *r, void (*on_data)(void *user, const void *p, size_t n),
                        void (*pull)(void *user));
 void http_tunnel_read(struct http_req *r, bool on);
@@ -145,10 +149,12 @@ struct http_ask {
     size_t n_headers;
     const void *body; /* copied */
     size_t body_len;
-    int body_fd; /* where `body` is NULL and body_len is not 0: a file that has so many bytes, until `done` */
+    int body_fd; /* where `body` is NULL and body_len is not 0: a file that has so many bytes, until
+                    `done` */
     const char *content_type; /* NULL: none */
     int64_t timeout_ms;       /* whole exchange; 0: no limit */
-    /* Given: told of a 200, before its body, which may be long in coming. `r` has status and headers. */
+    /* Given: told of a 200, before its body, which may be long in coming. `r` has status and
+     * headers. */
     void (*on_head)(void *arg, const struct http_resp *r);
     /* Given: the body arrives here piece by piece (for statuses below 300), and false stops the
      * exchange (done gets -ERR_CANCELED). `r` has status and headers. */
@@ -157,7 +163,8 @@ struct http_ask {
      * on_body, http_client_write() sends, and `done` comes at its end (e NULL: the server has ended
      * it). False stops the exchange. */
     bool (*on_tunnel)(void *arg, const struct http_resp *r);
-    void (*on_drain)(void *arg); /* of a tunnel: its queue fell below STREAM_LOW_WATER; may be NULL */
+    void (*on_drain)(
+        void *arg); /* of a tunnel: its queue fell below STREAM_LOW_WATER; may be NULL */
     /* Exactly once, never from inside http_send. e NULL: r is the response (any status). */
     void (*done)(void *arg, const struct err *e, const struct http_resp *r);
     void *arg;
@@ -165,7 +172,8 @@ struct http_ask {
 
 /* "http://host:port", "host:port", "unix:///path". https is refused: there is no TLS yet. */
 struct http_client *http_client_new(struct loop *l, const char *addr, struct err *e);
-/* Over a connection that there is, and no other when that has gone; `st` is the client's from now on. */
+/* Over a connection that there is, and no other when that has gone; `st` is the client's from now
+ * on. */
 struct http_client *http_client_over(struct loop *l, struct stream *st);
 /* Open exchanges complete with -ERR_CANCELED before this returns. Fine inside done(), not inside
  * on_body (return false there). */
@@ -179,8 +187,8 @@ void http_client_write(struct http_client *c, struct buf *b);
 void http_client_end(struct http_client *c);
 size_t http_client_queued(const struct http_client *c);
 
-/* Synchronous, for the CLI: runs a loop of its own. `ask->done` is not used. The response is owned by
- * ctx. -ERR_CLOSED and friends when there was none. */
+/* Synchronous, for the CLI: runs a loop of its own. `ask->done` is not used. The response is owned
+ * by ctx. -ERR_CLOSED and friends when there was none. */
 int http_fetch(const void *ctx, const char *addr, const struct http_ask *ask,
                struct http_resp **ret, struct err *e);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP server: from bytes to requests. The head is collected, scanned strictly, then given to llhttp,
- * which judges the request line and frames the body.
+ * HTTP server: from bytes to requests. The head is collected, scanned strictly, then given to
+ * llhttp, which judges the request line and frames the body.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -172,7 +172,8 @@ open_request(struct http_conn *c, char *head, size_t hlen, struct http_bad *bad)
     if (http_target_parse(&r->pub, head + hlen + 1, bad) < 0)
         return -1;
     const struct http_server_config *cfg = &c->server->cfg;
-    size_t max = cfg->body_max ? cfg->body_max(cfg->arg, r->pub.method, r->pub.path) : HTTP_BODY_MAX;
+    size_t max =
+        cfg->body_max ? cfg->body_max(cfg->arg, r->pub.method, r->pub.path) : HTTP_BODY_MAX;
     buf_init(&r->body, max);
     if (f.has_length && f.length > max)
         return http_bad_set(bad, 413, "request body is too large");
@@ -180,7 +181,8 @@ open_request(struct http_conn *c, char *head, size_t hlen, struct http_bad *bad)
     return 0;
 }
 
-/* A request with room for all that its head makes; *ret_head: a copy of that, and room for the target. */
+/* A request with room for all that its head makes; *ret_head: a copy of that, and room for the
+ * target. */
 static struct http_request *
 request_new(const char *head, size_t hlen, char **ret_head)
 {
@@ -291,7 +293,8 @@ http_process(struct http_conn *c)
         take_body(c);
     }
     c->processing = false;
-    if (c->eof && !c->choked && !c->resume && (c->state == HTTP_READ_HEAD || c->state == HTTP_READ_BODY)) {
+    if (c->eof && !c->choked && !c->resume &&
+        (c->state == HTTP_READ_HEAD || c->state == HTTP_READ_BODY)) {
         c->state = HTTP_CLOSING;
         stream_finish(c->stream, 0);
     }

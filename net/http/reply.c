@@ -44,15 +44,34 @@ http_status_text(int status)
         int status;
         const char *text;
     } t[] = {
-        {101, "Switching Protocols"}, {200, "OK"}, {201, "Created"}, {202, "Accepted"}, {204, "No Content"},
-        {301, "Moved Permanently"}, {304, "Not Modified"}, {307, "Temporary Redirect"},
-        {400, "Bad Request"}, {401, "Unauthorized"}, {403, "Forbidden"}, {404, "Not Found"},
-        {405, "Method Not Allowed"}, {408, "Request Timeout"}, {409, "Conflict"},
-        {413, "Payload Too Large"}, {414, "URI Too Long"}, {415, "Unsupported Media Type"},
-        {417, "Expectation Failed"}, {429, "Too Many Requests"},
-        {426, "Upgrade Required"}, {431, "Request Header Fields Too Large"}, {499, "Client Closed Request"},
-        {500, "Internal Server Error"}, {501, "Not Implemented"}, {502, "Bad Gateway"},
-        {503, "Service Unavailable"}, {504, "Gateway Timeout"},
+        {101, "Switching Protocols"},
+        {200, "OK"},
+        {201, "Created"},
+        {202, "Accepted"},
+        {204, "No Content"},
+        {301, "Moved Permanently"},
+        {304, "Not Modified"},
+        {307, "Temporary Redirect"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {408, "Request Timeout"},
+        {409, "Conflict"},
+        {413, "Payload Too Large"},
+        {414, "URI Too Long"},
+        {415, "Unsupported Media Type"},
+        {417, "Expectation Failed"},
+        {429, "Too Many Requests"},
+        {426, "Upgrade Required"},
+        {431, "Request Header Fields Too Large"},
+        {499, "Client Closed Request"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {502, "Bad Gateway"},
+        {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
         {505, "HTTP Version Not Supported"},
     };
     for (size_t i = 0; i < ARRAY_LEN(t); i++)
@@ -416,7 +435,8 @@ http_stream_end(struct http_req *pub)
         stream_write(r->conn->stream, &b, 1);
     }
     if (r->on_data)
-        http_tunnel_read(pub, true); /* so that the client's last bytes do not reset the connection */
+        /* so that the client's last bytes do not reset the connection */
+        http_tunnel_read(pub, true);
     complete(r);
 }
 

@@ -201,8 +201,8 @@ hex(char c)
     return -1;
 }
 
-/* Decodes s[0..n) to `out` (n + 1 bytes are enough) and returns the byte behind its NUL; NULL when an
- * escape is malformed or the result is no text. */
+/* Decodes s[0..n) to `out` (n + 1 bytes are enough) and returns the byte behind its NUL; NULL when
+ * an escape is malformed or the result is no text. */
 static char *
 decode(char *out, const char *s, size_t n, bool plus)
 {

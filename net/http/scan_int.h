@@ -20,8 +20,9 @@ struct http_bad {
 
 int http_bad_set(struct http_bad *bad, int status, const char *why); /* returns -1 */
 
-/* Looks for the empty line that ends the head, from *pos on (the part scanned before). 1: found, *pos
- * is just behind it; 0: more bytes are needed; -1: bad. `n` may go over HTTP_HEADER_BYTES_MAX. */
+/* Looks for the empty line that ends the head, from *pos on (the part scanned before). 1: found,
+ * *pos is just behind it; 0: more bytes are needed; -1: bad. `n` may go over HTTP_HEADER_BYTES_MAX.
+ */
 int http_head_find(const uint8_t *p, size_t n, size_t *pos, struct http_bad *bad);
 
 /* Cuts a complete head (NUL-terminated, `n` bytes) in place: first line, then pairs with lower-case
@@ -45,8 +46,8 @@ int http_head_check(const struct http_pair *pairs, size_t n, bool http10, struct
 
 /* Parameters that a query of these bytes has at most. */
 size_t http_query_max(const char *p, size_t n);
-/* Splits and decodes the request target into path and query. `text` has room for two bytes more than
- * the target, r->query for min(http_query_max() of it, HTTP_QUERY_PARAMS_MAX) pairs. */
+/* Splits and decodes the request target into path and query. `text` has room for two bytes more
+ * than the target, r->query for min(http_query_max() of it, HTTP_QUERY_PARAMS_MAX) pairs. */
 int http_target_parse(struct http_req *r, char *text, struct http_bad *bad);
 /* True when `list` (a header like Accept-Encoding) holds `token` with a weight over 0. */
 bool http_list_has(const char *list, const char *token);

@@ -142,7 +142,8 @@ resume_cb(void *arg)
 {
     struct http_conn *c = arg;
     c->resume = NULL;
-    if (c->state == HTTP_OPEN && c->req && c->req->on_data) { /* came with the request for a tunnel */
+    if (c->state == HTTP_OPEN && c->req && c->req->on_data) {
+        /* came with the request for a tunnel */
         struct buf early = c->in;
         buf_init(&c->in, early.max);
         c->req->on_data(c->req->pub.user, early.data, early.len);
@@ -268,9 +269,9 @@ on_close(void *arg, int code)
 static const struct stream_ops conn_ops = {
     .on_data = on_data, .on_eof = on_eof, .on_drain = on_drain, .on_close = on_close};
 
-/* Idle connections and half requests of an address give way to its next one, the longest waiting first:
- * so who opens many and says nothing keeps nobody out who shares the address. Not those whose request
- * is being answered, or came in this burst and is not read yet. */
+/* Idle connections and half requests of an address give way to its next one, the longest waiting
+ * first: so who opens many and says nothing keeps nobody out who shares the address. Not those
+ * whose request is being answered, or came in this burst and is not read yet. */
 static bool
 make_room(void *arg, const struct stream *st)
 {

@@ -4,9 +4,9 @@
  * messages, pings answered, the end. One message at a time of at most WS_MESSAGE_MAX bytes; an idle
  * connection costs no timer and no buffer (dead peers are TCP's to find).
  *
- * A `struct ws` belongs to its owner until ws_close() or on_close, whichever comes first; after either
- * nothing of it may be touched and no callback comes. Callbacks come on the loop, never from inside
- * ws_accept() or ws_connect().
+ * A `struct ws` belongs to its owner until ws_close() or on_close, whichever comes first; after
+ * either nothing of it may be touched and no callback comes. Callbacks come on the loop, never from
+ * inside ws_accept() or ws_connect().
  */
 #ifndef PADDOCK_NET_HTTP_WS_H
 #define PADDOCK_NET_HTTP_WS_H

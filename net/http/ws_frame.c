@@ -150,7 +150,8 @@ take_payload(struct ws_reader *r, const uint8_t **p, size_t *n)
 static bool
 code_valid(unsigned code)
 {
-    return (code >= 1000 && code <= 1014 && code != 1004 && code != WS_NO_CODE && code != WS_ABNORMAL) ||
+    return (code >= 1000 && code <= 1014 && code != 1004 && code != WS_NO_CODE &&
+            code != WS_ABNORMAL) ||
            (code >= 3000 && code <= 4999);
 }
 

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A call at a server, from its frame to its answer: one machine, which endpoint.c begins, and of which
- * forward.c, region.c, read.c and write.c have a state or two each. Private to these; rows see struct read
- * and struct write.
+ * A call at a server, from its frame to its answer: one machine, which endpoint.c begins, and of
+ * which forward.c, region.c, read.c and write.c have a state or two each. Private to these; rows
+ * see struct read and struct write.
  *
  *   state       who has the call            leaves it by
  *   PLACING     nobody: who is to answer?   (within the turn)
- *   WAITING     this server                 a leader, a timer: PLACING, FORWARDED; its second is over: failed
- *   FORWARDED   the leader                  its answer: answered; that it leads no more, or is gone: WAITING
+ *   WAITING     this server                 a leader, a timer: PLACING, FORWARDED; its second is
+ *                                           over: failed
+ *   FORWARDED   the leader                  its answer: answered; that it leads no more, or is
+ *                                           gone: WAITING
  *   ABROAD      another region              its answer, or its silence: answered
  *   WORKING     a worker                    its return: answered, PARKED or PROPOSED
  *   PARKED      a watch                     news, its time: WORKING; a lost leadership: PLACING
  *   PROPOSED    the log                     its answer: answered, or WORKING once more
  *
- * In every state the caller may give up (its time over, its connection gone: one event) and the server may
- * stop. Then a call that waits here is answered at once, and a call that somebody else has when they give it
- * back; a proposed write is not taken back. States change on the loop thread alone.
+ * In every state the caller may give up (its time over, its connection gone: one event) and the
+ * server may stop. Then a call that waits here is answered at once, and a call that somebody else
+ * has when they give it back; a proposed write is not taken back. States change on the loop thread
+ * alone.
  */
 #ifndef PADDOCK_SERVER_CALL_CALL_INT_H
 #define PADDOCK_SERVER_CALL_CALL_INT_H
@@ -25,7 +28,13 @@
 #include "server/call/method.h"
 
 enum call_state {
-    CALL_PLACING, CALL_WAITING, CALL_FORWARDED, CALL_ABROAD, CALL_WORKING, CALL_PARKED, CALL_PROPOSED,
+    CALL_PLACING,
+    CALL_WAITING,
+    CALL_FORWARDED,
+    CALL_ABROAD,
+    CALL_WORKING,
+    CALL_PARKED,
+    CALL_PROPOSED,
     CALL_STATES
 };
 
@@ -92,11 +101,12 @@ void call_failf(struct call *c, int code, const char *why);
 int authorize(const struct call *c, struct err *e);
 
 /* --- the states --- */
-/* The leader answers it, or this server if it leads meanwhile; without a leader for FORWARD_WAIT_MS it fails.
- * Repeated is only what was refused at the door, not sent, or a read. */
+/* The leader answers it, or this server if it leads meanwhile; without a leader for FORWARD_WAIT_MS
+ * it fails. Repeated is only what was refused at the door, not sent, or a read. */
 void forward_start(struct call *c);
 void forward_give_up(struct call *c);
-/* It was passed on to the leader of a term, in which this server does not lead: soon, or already. */
+/* It was passed on to the leader of a term, in which this server does not lead: soon, or already.
+ */
 bool forward_too_late(const struct call *c);
 /* A server of its region answers it. */
 void region_start(struct call *c);

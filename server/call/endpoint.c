@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of endpoints, and where a call begins: who is to answer, who may, and what happens when nobody
- * waits for the answer any more (see call_int.h).
+ * The table of endpoints, and where a call begins: who is to answer, who may, and what happens when
+ * nobody waits for the answer any more (see call_int.h).
  */
 #include "server/call/call_int.h"
 #include "server/call/endpoint.h"

@@ -19,7 +19,8 @@ const struct rpc_service *endpoint_join_services(size_t *ret_n);
 struct loop;
 struct server;
 /* `handle`: endpoint_call, which a call that waited comes to once more. */
-struct forwards *forwards_new(const void *ctx, struct loop *l, struct server *s, rpc_handler *handle);
+struct forwards *forwards_new(const void *ctx, struct loop *l, struct server *s,
+                              rpc_handler *handle);
 /* Another leader, or none: calls that wait for one go on. */
 void forwards_leader_changed(struct forwards *f);
 /* Calls under way end. */

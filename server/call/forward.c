@@ -5,9 +5,9 @@
  * that may have been carried out is not repeated unless it reads: a write is only when it was
  * refused at the door (No cluster leader), or was not sent.
  *
- * It bears the term in which its leader leads, and is passed on once; there it waits until that one serves.
- * A call that lay in a cut connection, or before a server that stood still, is refused when it comes after
- * all, so that no write overtakes those acknowledged meanwhile.
+ * It bears the term in which its leader leads, and is passed on once; there it waits until that one
+ * serves. A call that lay in a cut connection, or before a server that stood still, is refused when
+ * it comes after all, so that no write overtakes those acknowledged meanwhile.
  */
 #include <string.h>
 
@@ -46,8 +46,8 @@ forward_too_late(const struct call *c)
 {
     char addr[256];
     uint64_t now;
-    return c->env->term != 0 && !(server_leader_at(c->s, addr, sizeof(addr), &now) && now == c->env->term &&
-                                  str_eq(addr, server_cfg(c->s)->rpc_addr));
+    return c->env->term != 0 && !(server_leader_at(c->s, addr, sizeof(addr), &now) &&
+                                  now == c->env->term && str_eq(addr, server_cfg(c->s)->rpc_addr));
 }
 
 static struct to_leader *
@@ -139,7 +139,8 @@ static void
 note_node(const struct call *c)
 {
     const char *const *node = type_member(c->method->req, c->req, "NodeID");
-    if (node != NULL && !str_empty(*node) && type_member(c->method->req, c->req, "SecretID") != NULL)
+    if (node != NULL && !str_empty(*node) &&
+        type_member(c->method->req, c->req, "SecretID") != NULL)
         way_note(c->s, c->rpc, *node);
 }
 
@@ -166,7 +167,8 @@ answered(void *arg, const struct err *e, const void *resp)
         note_node(c);
         rpc_reply(call_leave(c), resp);
     } else if (may_repeat(c, e)) {
-        if (f->again || now - f->sent_ms >= FORWARD_WAIT_MS) /* that leader was lost now, not before */
+        if (f->again ||
+            now - f->sent_ms >= FORWARD_WAIT_MS) /* that leader was lost now, not before */
             f->until_ms = now + FORWARD_WAIT_MS;
         f->again = false;
         wait_more(c);

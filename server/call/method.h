@@ -3,10 +3,11 @@
  * What methods are made of. A call comes to endpoint_call() (endpoint.c), which does what all need
  * by the flags of their lines in api/schema/rpc.schema; then
  *
- *   read                   its row read_NAME is run: on a worker thread of the loop, with its own snapshot;
- *                          one small object as JSON where the call came, if nobody waits for news
- *   write, prepare         its row write_NAME is run: prepared on a worker with a snapshot, proposed,
- *                          answered on the loop thread
+ *   read                   its row read_NAME is run: on a worker thread of the loop, with its own
+ *                          snapshot; one small object as JSON where the call came, if nobody waits
+ *                          for news
+ *   write, prepare         its row write_NAME is run: prepared on a worker with a snapshot,
+ *                          proposed, answered on the loop thread
  *   call, local, client    its function call_NAME: on the loop thread
  *
  * A method whose row or function is missing does not link.
@@ -30,8 +31,8 @@ struct rpc_link *forward_link(struct server *s);
 
 /* --- reads --- */
 struct read;
-/* Worker thread: answers from the snapshot. Sets r->resp and r->index; a negative return fails the call
- * with *e. What it allocates goes under r->ctx, which lives until the answer is encoded. */
+/* Worker thread: answers from the snapshot. Sets r->resp and r->index; a negative return fails the
+ * call with *e. What it allocates goes under r->ctx, which lives until the answer is encoded. */
 typedef int read_fn(struct read *r, struct state_txn *t, struct err *e);
 
 /* How the rows of a list are ordered, and so what their token is. */
@@ -58,12 +59,13 @@ struct read_row {
     bool (*takes)(const struct read *r, const void *whole); /* NULL: all */
     /* What is no projection; new memory goes under `whole`. NULL: nothing. */
     void (*finish)(struct read *r, struct state_txn *t, void *whole, void *row);
-    /* Answers in JSON are made lean (codec.h): all that the functions above look at in an object, beside the
-     * members that every table has, and all that `finish` makes. NULL: it is decoded whole, ... */
+    /* Answers in JSON are made lean (codec.h): all that the functions above look at in an object,
+     * beside the members that every table has, and all that `finish` makes. NULL: it is decoded
+     * whole, ... */
     const char *needs, *makes;
     bool (*whole)(const struct read *r); /* ... and so when a request asks for more */
-    /* What is asked of the scheduler (explanations, simulations) takes a processor for a while: one at
-     * a time, others are told to come again, and none waits for news. */
+    /* What is asked of the scheduler (explanations, simulations) takes a processor for a while: one
+     * at a time, others are told to come again, and none waits for news. */
     bool query;
 };
 
@@ -92,15 +94,17 @@ struct read {
 
 read_fn read_one, read_list;
 /* From the table of the row, lean where the answer is. */
-void *read_object(struct read *r, struct state_txn *t, enum state_table table, struct state_key key);
+void *read_object(struct read *r, struct state_txn *t, enum state_table table,
+                  struct state_key key);
 /* Memory of the answer. */
 struct buf *read_buf(struct read *r, size_t max, size_t guess);
 /* How the objects of an answer in JSON are read. */
 struct lean *read_lean(struct read *r, const struct type *dst, const struct type *src);
 /* A response of the method's type with its Meta. */
 void *read_resp(struct read *r);
-/* Of a list: what its answer depends on beside its rows. Its index is that of its tables, which deletions
- * move as well; who waits for it is answered when what it saw has changed, not for others. */
+/* Of a list: what its answer depends on beside its rows. Its index is that of its tables, which
+ * deletions move as well; who waits for it is answered when what it saw has changed, not for
+ * others. */
 void read_saw(struct read *r, const char *id, uint64_t modify_index);
 
 const char *read_id(const struct read *r); /* of an IdRequest */
@@ -117,19 +121,21 @@ struct write {
     void *ctx;      /* lives until the call was answered */
     /* set by prepare() */
     struct intent in;  /* is proposed */
-    const void *resp;  /* of the method's type: is answered, and nothing written. NULL: something is */
+    const void
+        *resp; /* of the method's type: is answered, and nothing written. NULL: something is */
     const void *memo;  /* for reply() */
     uint64_t barrier;  /* index of what was written in an earlier round; 0: there was none */
 };
 
 struct write_row {
-    /* On a worker, with a snapshot: what is to be written. Changes nothing, allocates under w->ctx. A
-     * negative return fails the call with *e. The snapshot gives the early answer: what must hold when the
-     * entry is applied is decided then (fsm.h). */
+    /* On a worker, with a snapshot: what is to be written. Changes nothing, allocates under w->ctx.
+     * A negative return fails the call with *e. The snapshot gives the early answer: what must hold
+     * when the entry is applied is decided then (fsm.h). */
     int (*prepare)(struct write *w, struct state_txn *t, struct err *e);
     /* Loop thread: the entry was accepted. Answers the call. */
     void (*reply)(struct write *w, uint64_t index, struct fsm_result *res);
-    /* Loop thread: what was written was only the first round; prepare() comes once more. NULL: never. */
+    /* Loop thread: what was written was only the first round; prepare() comes once more. NULL:
+     * never. */
     bool (*again)(const struct write *w);
     bool here; /* prepare() runs on the loop: it does not grow with job, fleet or state */
 };
@@ -140,15 +146,17 @@ const char *write_new_id(struct write *w);
 void write_reply_index(struct write *w, uint64_t index, struct fsm_result *res);
 
 /* --- what several need --- */
-/* The node has proved itself in this call: it is reached over the connection of that. Loop thread. */
+/* The node has proved itself in this call: it is reached over the connection of that. Loop thread.
+ */
 void way_note(struct server *s, struct rpc_call *call, const char *node_id);
 bool secret_equal(const char *a, const char *b);
 /* Fills Resources, SharedResources and TaskResources from AllocatedResources. */
 void endpoint_alloc_totals(void *ctx, struct allocation *a);
 /* Of lists of allocations: what a projection to AllocListStub leaves open. */
 void endpoint_alloc_row(struct read *r, struct state_txn *t, void *whole, void *row);
-#define ALLOC_ROWS_LEAN \
-    .needs = "JobID DesiredTransition", .makes = "JobType JobVersion AllocatedResources DesiredTransition"
+#define ALLOC_ROWS_LEAN                                                                            \
+    .needs = "JobID DesiredTransition",                                                            \
+    .makes = "JobType JobVersion AllocatedResources DesiredTransition"
 
 /* --- the methods --- */
 #define DECLARE_READ(id, name) extern const struct read_row read_##name;

@@ -154,14 +154,16 @@ read_work(void *arg)
     r->meta->known_leader = server_leader_addr(r->s, leader, sizeof(leader));
     r->meta->last_contact = contact < INT64_MAX / NS_PER_MS ? contact * NS_PER_MS : INT64_MAX;
     bool turn = !r->row->query || server_query_begin(r->s);
-    int rc = turn ? r->row->run(r, t, &e)
-                  : err_set(&e, -ERR_BUSY, "another explanation or simulation is being made: retry");
+    int rc = turn
+                 ? r->row->run(r, t, &e)
+                 : err_set(&e, -ERR_BUSY, "another explanation or simulation is being made: retry");
     if (turn && r->row->query)
         server_query_end(r->s);
     ASSERT((rc < 0) == (e.code != 0));
     if (rc < 0)
         c->err = mem_dup(r->ctx, &e, sizeof(e));
-    r->index = r->index > 0 ? r->index : 1; /* who waits for what comes after it must not get it at once */
+    /* who waits for what comes after it must not get it at once */
+    r->index = r->index > 0 ? r->index : 1;
     r->meta->index = r->index;
     state_read_end(t);
     gate_leave(c->gate);
@@ -176,8 +178,8 @@ is_lean(const struct read *r)
            (row->whole == NULL || !row->whole(r));
 }
 
-/* On the loop if it costs less than to ask a worker: one object of the snapshot, of which few are read in one
- * turn, and none when all who wait are woken at once. */
+/* On the loop if it costs less than to ask a worker: one object of the snapshot, of which few are
+ * read in one turn, and none when all who wait are woken at once. */
 static bool
 read_here(struct call *c)
 {
@@ -232,7 +234,8 @@ read_start(struct call *c, const struct read_row *row)
     struct read *r = read_of(c);
 
     c->reading = (struct reading){.deadline_ms = env_mono_ms(server_env(c->s)) + wait_ms(c)};
-    *r = (struct read){.s = c->s, .call = c, .method = c->method, .row = row, .req = c->req, .env = c->env};
+    *r = (struct read){
+        .s = c->s, .call = c, .method = c->method, .row = row, .req = c->req, .env = c->env};
     r->list = list != NULL && *list != NULL ? *list : &no_options;
     r->key = row->key != NULL ? row->key(r) : 0;
     read_try(c);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls for another region: passed on, over a connection to any of its servers that gossip knows to be there,
- * to be answered there as if it had come there. Each region has a connection of its own, so a slow or dead
- * one delays nobody else's calls. One that is silent is asked REGION_LOOK_MS after a call whether it is there
- * at all; if it is not, within REGION_ASK_MS, what is open there fails, and the next server is tried for what
- * comes then. Nothing is sent twice from here.
+ * Calls for another region: passed on, over a connection to any of its servers that gossip knows to
+ * be there, to be answered there as if it had come there. Each region has a connection of its own,
+ * so a slow or dead one delays nobody else's calls. One that is silent is asked REGION_LOOK_MS
+ * after a call whether it is there at all; if it is not, within REGION_ASK_MS, what is open there
+ * fails, and the next server is tried for what comes then. Nothing is sent twice from here.
  */
 #include <string.h>
 
@@ -141,7 +141,8 @@ region_lost(struct region *r)
         abroad_out(x);
         if (x->id != 0)
             rpc_cancel(r->client, x->id); /* answered() comes, and frees it */
-        call_fail(c, &e);                 /* of one that streams: ends that, and stream_ended() comes */
+        /* of one that streams: ends that, and stream_ended() comes */
+        call_fail(c, &e);
     }
     rpc_leave(r->client);
 }
@@ -154,7 +155,8 @@ region_answers(void *arg, const struct err *e, const void *resp)
     r->asked = false;
     if (server_abroad(r->s)->stopping)
         return;
-    if (e != NULL && (e->code == -ERR_TIMEOUT || e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED)) {
+    if (e != NULL &&
+        (e->code == -ERR_TIMEOUT || e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED)) {
         region_lost(r);
         return;
     }
@@ -265,8 +267,8 @@ region_start(struct call *c)
     abroad_in(r, x);
     call_enter(c, CALL_ABROAD);
     if (c->method->flags & RPC_STREAM)
-        splice(rpc_call_stream(c->rpc, NULL), rpc_link_open(rpc_client_link(r->client), &q, stream_opened, x),
-               stream_ended, x);
+        splice(rpc_call_stream(c->rpc, NULL),
+               rpc_link_open(rpc_client_link(r->client), &q, stream_opened, x), stream_ended, x);
     else
         x->id = rpc_send(r->client, &q, answered, x);
 }

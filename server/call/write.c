@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes: a row says what is written, on a snapshot, and what is answered (see method.h). A worker makes the
- * intent and proposes it; the answer of the log may overtake the worker's return to the loop. What a worker
- * made of a large job, a worker frees.
+ * Writes: a row says what is written, on a snapshot, and what is answered (see method.h). A worker
+ * makes the intent and proposes it; the answer of the log may overtake the worker's return to the
+ * loop. What a worker made of a large job, a worker frees.
  */
 #include "common/mem.h"
 #include "common/num.h"

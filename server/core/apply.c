@@ -189,9 +189,9 @@ batch_forget(struct batch *b)
     }
 }
 
-/* The transaction in which all of the batch is applied. An entry that makes a row that could not be read
- * again is refused as every other refusal, without effect: that is known when it was tried, so what came
- * before it is done again, and it ends the batch. */
+/* The transaction in which all of the batch is applied. An entry that makes a row that could not be
+ * read again is refused as every other refusal, without effect: that is known when it was tried, so
+ * what came before it is done again, and it ends the batch. */
 static struct state_txn *
 batch_run(struct core *c, struct batch *b, const void *ctx)
 {
@@ -204,8 +204,8 @@ batch_run(struct core *c, struct batch *b, const void *ctx)
             continue;
         struct entry *en = b->v[i];
         ASSERT(en->refused == NULL);
-        log_error("core", "an entry of the Raft log has no effect: what it makes cannot be stored", "index",
-                  LOG_U64(en->index), "error", e.text, NULL);
+        log_error("core", "an entry of the Raft log has no effect: what it makes cannot be stored",
+                  "index", LOG_U64(en->index), "error", e.text, NULL);
         en->refused = mem_dup(en, &e, sizeof(e));
         state_abort(t);
         batch_forget(b);

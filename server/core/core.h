@@ -28,14 +28,14 @@ struct core_msg;
 
 /* The way to the other servers. Called on the core's threads; must not block. */
 struct core_net {
-    /* Takes the memory of a body (server/raft/wire.h). False: too much waits for that server already; the
-     * body is dropped, which consensus survives. */
+    /* Takes the memory of a body (server/raft/wire.h). False: too much waits for that server
+     * already; the body is dropped, which consensus survives. */
     bool (*send)(void *arg, uint64_t to, const char *addr, struct buf *body);
-    /* The leader that this server follows is another one, or none, or it leads itself (twice: when it is
-     * elected, and when it serves), or not any more. */
+    /* The leader that this server follows is another one, or none, or it leads itself (twice: when
+     * it is elected, and when it serves), or not any more. */
     void (*leader_changed)(void *arg);
-    /* The leader's state is here, to be opened in place of this core's, whose log does not reach it: the
-     * process is to begin again. Does not return, or the core does nothing more. */
+    /* The leader's state is here, to be opened in place of this core's, whose log does not reach
+     * it: the process is to begin again. Does not return, or the core does nothing more. */
     void (*begin_again)(void *arg);
     void *arg;
 };
@@ -61,7 +61,8 @@ struct core_opts {
 /* Opens log and state and replays; strings are copied. */
 int core_open(const struct core_opts *o, struct core **ret, struct err *e);
 int core_start(struct core *c, struct err *e);
-/* Its log is empty and it is not to found a cluster alone: it waits for a leader's entries, or for: */
+/* Its log is empty and it is not to found a cluster alone: it waits for a leader's entries, or for:
+ */
 bool core_is_new(const struct core *c);
 /* Before core_start(), of a new server: writes the first entry, durably: the configuration. */
 int core_found(struct core *c, const struct peer_list *conf, struct err *e);
@@ -76,8 +77,8 @@ void core_set_hooks(struct core *c, const struct leader_hooks *h,
 void core_propose(struct core *c, struct intent *in, enum home home, propose_fn *done, void *arg);
 bool core_post(struct core *c, void (*fn)(void *arg), void *arg);
 bool core_is_leader(const struct core *c);
-/* Any thread. No server that leads a later term was elected more than `within_ms` ago; false: not known.
- * core_is_leader() alone may be true a while after this server stood still. */
+/* Any thread. No server that leads a later term was elected more than `within_ms` ago; false: not
+ * known. core_is_leader() alone may be true a while after this server stood still. */
 bool core_leads_surely(const struct core *c, int64_t within_ms);
 /* Any thread: the leader's RPC address, as its configuration has it; false: none is known. */
 bool core_leader_addr(const struct core *c, char *out, size_t size);
@@ -99,13 +100,15 @@ void core_status(struct core *c, const void *ctx, struct core_status *ret);
 int64_t core_last_contact_ms(const struct core *c);
 
 /* --- from other servers (any thread) --- */
-/* A message of server `from`: `body` as it came. -ERR_INVALID: it does not decode, drop the connection.
- * -ERR_BUSY: too many wait, it is dropped. */
+/* A message of server `from`: `body` as it came. -ERR_INVALID: it does not decode, drop the
+ * connection. -ERR_BUSY: too many wait, it is dropped. */
 int core_receive(struct core *c, uint64_t from, const char *addr, const uint8_t *body, size_t n,
                  struct err *e);
-/* Of a leader: that server is to lead; 0: the one that holds most of the log. It may not come to that. */
+/* Of a leader: that server is to lead; 0: the one that holds most of the log. It may not come to
+ * that. */
 void core_transfer(struct core *c, uint64_t to);
-/* Of a leader: the cluster's servers are to be these, of which one is changed. It may not come to that. */
+/* Of a leader: the cluster's servers are to be these, of which one is changed. It may not come to
+ * that. */
 void core_change(struct core *c, const struct peer_list *conf);
 /* The process of that server is gone: its host refuses connections. */
 void core_gone(struct core *c, uint64_t id);

@@ -1,40 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The core in two halves, each a thread with data of its own and an inbox that others fill. It takes all
- * that is in it at once, works for a bounded turn (core_step, apply_step) and looks again.
+ * The core in two halves, each a thread with data of its own and an inbox that others fill. It
+ * takes all that is in it at once, works for a bounded turn (core_step, apply_step) and looks
+ * again.
  *
- *   raft half   core.c: consensus, log, entries that are in the log and not handed over. Larger entries
- *               make no turn of it longer, but for the log's copy of them.
- *   apply half  apply.c, snapshot.c: the state, what was handed over and is not applied, the leader's
- *               hooks (controllers, live tables), local snapshots.
+ *   raft half   core.c: consensus, log, entries that are in the log and not handed over. Larger
+ *               entries make no turn of it longer, but for the log's copy of them.
+ *   apply half  apply.c, snapshot.c: the state, what was handed over and is not applied, the
+ *               leader's hooks (controllers, live tables), local snapshots.
  *
  * To the raft half, in core_input:
- *   proposals   of any thread, admitted at the door (queue.c), proposed in order, a bounded part per
- *               turn. While the state waits for space (`short_of`) they stay in the inbox.
+ *   proposals   of any thread, admitted at the door (queue.c), proposed in order, a bounded part
+ *               per turn. While the state waits for space (`short_of`) they stay in the inbox.
  *   durable     from the log's writer.
  *   snapshot    from the apply half: it is stored, the log may be cut.
- *   messages    of other servers, decoded, in their order; a bounded amount, what is beyond is lost.
+ *   messages    of other servers, decoded, in their order; a bounded amount, what is beyond is
+ *               lost.
  *   gone        servers whose process has ended.
- * From it to other servers, by core_net: messages, behind what an update made durable or gave to the log.
- * To the apply half, in apply_input:
- *   entries     committed and durable here, in order of the log, each once, with the proposal that waits
- *               for it. They are never taken back: what cannot be applied for want of space stays with
- *               the apply half, which tries again. A configuration is told to consensus when it is
- *               handed over; that needs no state. `begins` marks the barrier of our own leadership: once
- *               that is applied, hooks hear on_leader. An entry that is replaced takes its mark with it.
- *   lost        before all else: hooks hear on_lose, and no entry that is not applied has a proposal or
- *               a mark any more (the raft half clears those of its list and of the inbox), so nothing of
- *               the old leadership begins or completes after it. `leader` is false from the loss on; it
- *               becomes true under the inbox's lock, and only when no loss is waiting there.
+ * From it to other servers, by core_net: messages, behind what an update made durable or gave to
+ * the log. To the apply half, in apply_input:
+ *   entries     committed and durable here, in order of the log, each once, with the proposal that
+ *               waits for it. They are never taken back: what cannot be applied for want of space
+ *               stays with the apply half, which tries again. A configuration is told to consensus
+ *               when it is handed over; that needs no state. `begins` marks the barrier of our own
+ *               leadership: once that is applied, hooks hear on_leader. An entry that is replaced
+ *               takes its mark with it.
+ *   lost        before all else: hooks hear on_lose, and no entry that is not applied has a
+ *               proposal or a mark any more (the raft half clears those of its list and of the
+ *               inbox), so nothing of the old leadership begins or completes after it. `leader` is
+ *               false from the loss on; it becomes true under the inbox's lock, and only when no
+ *               loss is waiting there.
  *   calls       core_post(): in order, between two batches; not while the state waits for space.
- * Both read, without asking: `unapplied`, bytes in the log, which the raft half adds, and the apply half
- * takes off behind the commit that makes `used` grow (who admits reads them in the other order, so that
- * what is on its way is counted once at least); `reserve`, `disk_short`.
+ * Both read, without asking: `unapplied`, bytes in the log, which the raft half adds, and the apply
+ * half takes off behind the commit that makes `used` grow (who admits reads them in the other
+ * order, so that what is on its way is counted once at least); `reserve`, `disk_short`.
  *
- * Bounds: proposals by number and bytes at the door, until they are applied or failed, wherever they
- * are. Stop: the door closes; the raft half proposes what it has and ends; the apply half applies what
- * was handed over, runs its calls and ends; the log becomes durable; what is left completes with
- * -ERR_CANCELED.
+ * Bounds: proposals by number and bytes at the door, until they are applied or failed, wherever
+ * they are. Stop: the door closes; the raft half proposes what it has and ends; the apply half
+ * applies what was handed over, runs its calls and ends; the log becomes durable; what is left
+ * completes with -ERR_CANCELED.
  *
  * Locks: an inbox's own, for moments; the apply half's before the raft half's.
  */
@@ -64,7 +68,8 @@ enum {
     CORE_READ_N = 1024,               /* older entries that are read for one message */
     CORE_TRAILING = 10240,            /* entries kept behind a snapshot, for servers that lag */
     CORE_GONE_MS = 150,               /* a server whose leader has ended stands within that */
-    /* A snapshot for want of space frees so much of the log and of the one before it, or is not tried. */
+    /* A snapshot for want of space frees so much of the log and of the one before it, or is not
+       tried. */
     CORE_SPACE_RETRY_MS = 100,
     CORE_SHORT_GAIN = 8 << 20,
 };
@@ -96,7 +101,7 @@ struct entry {
     size_t n;
     struct buf given; /* the proposal's data, which outlives it */
     struct proposal *proposal; /* ours, waiting; NULL: from the log or a peer */
-    struct err *refused;       /* its rows cannot be stored: it has no effect. NULL: not known yet */
+    struct err *refused; /* its rows cannot be stored: it has no effect. NULL: not known yet */
 };
 
 /* Of another server. */
@@ -242,14 +247,15 @@ struct core {
     /* both */
     atomic_bool leader;
     atomic_bool stopping;
-    atomic_bool quiet;      /* of a leader: all that it wrote is everywhere (struct consensus_status) */
-    atomic_bool short_of;   /* space: committed entries wait. Written with the lock of `raft_in` held */
+    atomic_bool quiet; /* of a leader: all that it wrote is everywhere (struct consensus_status) */
+    atomic_bool
+        short_of; /* space: committed entries wait. Written with the lock of `raft_in` held */
     atomic_bool disk_short; /* work is refused, the disk is nearly full: a snapshot may make room */
     atomic_size_t unapplied;
     atomic_size_t used;
     atomic_bool reserve;
     atomic_int_fast64_t turn_ns[2]; /* the longest */
-    atomic_int_fast64_t newest_ns;  /* time of the newest entry applied: no entry of ours is older */
+    atomic_int_fast64_t newest_ns; /* time of the newest entry applied: no entry of ours is older */
     atomic_int_fast64_t heard_ms;   /* the leader; INT64_MAX: we lead; 0: never */
     atomic_int_fast64_t sure_ms;    /* env_boot_ms(): surely led; INT64_MAX: alone; 0: never */
     struct {
@@ -350,7 +356,8 @@ int install_open(struct core *c, const char *raft_dir, struct err *e);
 struct feed *feed_of(struct core *c, uint64_t id);
 struct feed *feed_new(struct core *c, uint64_t id);
 void feed_ask(struct core *c, struct feed_read *x);
-/* Of the thread that reads: the next one, without waiting NULL when there is none; in the end NULL. */
+/* Of the thread that reads: the next one, without waiting NULL when there is none; in the end NULL.
+ */
 struct feed_read *feed_wanted(struct core *c, bool wait);
 /* Reads, and gives the raft half what it found. */
 void feed_do(struct core *c, struct feed_read *x);
@@ -363,10 +370,12 @@ void completions_add(struct core *c, completions *l, struct proposal *p, int cod
                      struct fsm_result *res);
 /* Each is called at its home. */
 void completions_post(struct core *c, completions *l);
-/* After the end of the threads: what could not be called at home before is called, or posted, now. */
+/* After the end of the threads: what could not be called at home before is called, or posted, now.
+ */
 void completions_last(struct core *c, completions *l);
 void core_fail(struct core *c, struct proposal *p, int code, const char *why);
-/* What was proposed here and is in the list completes; nothing in it begins a leadership any more. */
+/* What was proposed here and is in the list completes; nothing in it begins a leadership any more.
+ */
 void core_disown(struct core *c, entries *l, completions *done, int code, const char *why);
 struct entry *entry_new(const struct record *r, struct proposal *p);
 void entries_free(entries *l);

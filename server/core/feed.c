@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Entries on their way to followers. What the window holds leaves at once, in pieces. Older entries are read
- * from the files by a thread of their own, or a slow disk would stop heartbeats: while it reads for a
- * follower, what consensus adds for it is added to its feed, and the follower gets empty appends behind the
- * last entry that left. What does not leave is not told: consensus hears of it by a rejection.
+ * Entries on their way to followers. What the window holds leaves at once, in pieces. Older entries
+ * are read from the files by a thread of their own, or a slow disk would stop heartbeats: while it
+ * reads for a follower, what consensus adds for it is added to its feed, and the follower gets
+ * empty appends behind the last entry that left. What does not leave is not told: consensus hears
+ * of it by a rejection.
  */
 #include "common/mem.h"
 #include "common/num.h"
@@ -56,8 +57,8 @@ put_part(struct core *c, struct feed *f, const struct record *v, size_t n)
     return true;
 }
 
-/* How many of `n` entries one message takes. They end before a configuration that is not durable here
- * (guard 11). */
+/* How many of `n` entries one message takes. They end before a configuration that is not durable
+ * here (guard 11). */
 static size_t
 piece(const struct core *c, const struct record *v, size_t n)
 {
@@ -163,7 +164,8 @@ feed_take(struct core *c, struct feed_read *x)
     f->reading = false;
     if (c->raft.role != CONSENSUS_LEADER || f->term != c->raft.term)
         return;
-    /* else another range was asked for meanwhile. None found: the files do not have them any more */
+    /* else another range was asked for meanwhile. None found: the files do not have them any more
+     */
     if (x->term == f->term && x->v[0].index == f->next &&
         (x->found == 0 || !put_part(c, f, x->v, piece(c, x->v, x->found))))
         f->end = f->next;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state of a leader for a server that is further behind than the log that is kept: the file of its
- * newest snapshot, a piece at a time, each when the one before is taken. The receiver keeps it beside its
- * log; when it is whole and good the process begins again, and finds it in place of a log that does not reach
- * that far. Consensus sees a server that was started with a snapshot. All files are the reading thread's.
+ * The state of a leader for a server that is further behind than the log that is kept: the file of
+ * its newest snapshot, a piece at a time, each when the one before is taken. The receiver keeps it
+ * beside its log; when it is whole and good the process begins again, and finds it in place of a
+ * log that does not reach that far. Consensus sees a server that was started with a snapshot. All
+ * files are the reading thread's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +56,8 @@ piece_read(struct core *c, const struct feed_read *x)
 {
     struct feed *f = feed_of(c, x->peer);
     struct wire w = {.kind = WIRE_PIECE, .piece = x->piece};
-    if (f == NULL || f->piece_ms == 0 || c->raft.role != CONSENSUS_LEADER || x->term != c->raft.term)
+    if (f == NULL || f->piece_ms == 0 || c->raft.role != CONSENSUS_LEADER ||
+        x->term != c->raft.term)
         return;
     if (x->piece.size == 0) { /* it is gone: from the beginning, when consensus asks again */
         f->piece_ms = 0;
@@ -110,8 +112,9 @@ install_piece(struct core *c, const struct core_msg *x)
 static void
 piece_kept(struct core *c, const struct feed_read *x)
 {
-    struct wire w = {.kind = WIRE_PIECE_TAKEN,
-                     .piece = {.index = x->piece.index, .size = x->piece.size, .offset = x->piece.offset}};
+    struct wire w = {
+        .kind = WIRE_PIECE_TAKEN,
+        .piece = {.index = x->piece.index, .size = x->piece.size, .offset = x->piece.offset}};
     (void)core_send_wire(c, x->peer, x->addr, &w);
     if (x->whole)
         c->o.net->begin_again(c->o.net->arg);
@@ -144,7 +147,8 @@ read_piece(const char *dir, struct feed_read *x)
     p->data = data;
 }
 
-/* The copy is good, and of a term that this server has seen, or its vote could be older than its log. */
+/* The copy is good, and of a term that this server has seen, or its vote could be older than its
+ * log. */
 static bool
 finish(struct core *c, const char *dir, const struct feed_read *x)
 {
@@ -156,7 +160,8 @@ finish(struct core *c, const char *dir, const struct feed_read *x)
     fd_close(&k->fd);
     if (ok && snapshot_check(dir, incoming, tmp, &meta, &e) == 0 && meta.index == x->piece.index &&
         meta.term <= x->term) {
-        char *from = mem_printf(tmp, "%s/%s", dir, incoming), *to = mem_printf(tmp, "%s/%s", dir, whole);
+        char *from = mem_printf(tmp, "%s/%s", dir, incoming),
+             *to = mem_printf(tmp, "%s/%s", dir, whole);
         auto_fd int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (rename(from, to) == 0 && dirfd >= 0 && dir_fsync(dirfd) == 0)
             return true;
@@ -214,8 +219,8 @@ install_read(struct core *c, struct feed_read *x)
 
 /* --- the next start --- */
 
-/* The log holds it, or a snapshot of our own does. What differs at that index was never committed, nor was
- * what is behind it. */
+/* The log holds it, or a snapshot of our own does. What differs at that index was never committed,
+ * nor was what is behind it. */
 static bool
 is_here(struct core *c, const struct consensus_snapshot *meta)
 {

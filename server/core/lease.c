@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether another server may lead by now. A leader that stood still (stopped, suspended, swapped out) learns
- * from others that it does not lead any more; what is asked of it before that must not be answered as if it
- * did. So an append bears the time at which it left, by its sender's clock, and each answer to it brings back
- * the newest time that was heard in that term. What a majority has answered, the leader's own word included,
- * left at a time at which that majority was in no later term: a leader of one was elected after it. Answers
- * that lay in a socket meanwhile bear old times.
+ * Whether another server may lead by now. A leader that stood still (stopped, suspended, swapped
+ * out) learns from others that it does not lead any more; what is asked of it before that must not
+ * be answered as if it did. So an append bears the time at which it left, by its sender's clock,
+ * and each answer to it brings back the newest time that was heard in that term. What a majority
+ * has answered, the leader's own word included, left at a time at which that majority was in no
+ * later term: a leader of one was elected after it. Answers that lay in a socket meanwhile bear old
+ * times.
  */
 #include <stdlib.h>
 
@@ -42,8 +43,8 @@ lease_take(struct core *c, const struct peer_msg *m)
         if (m->stamp > l->heard)
             l->heard = m->stamp;
     }
-    if (m->type != MSG_APPEND_RESULT || c->raft.role != CONSENSUS_LEADER || m->term != c->raft.term ||
-        m->stamp > (uint64_t)env_boot_ms(c->env))
+    if (m->type != MSG_APPEND_RESULT || c->raft.role != CONSENSUS_LEADER ||
+        m->term != c->raft.term || m->stamp > (uint64_t)env_boot_ms(c->env))
         return;
     lease_begin(l, m->term);
     for (size_t i = 0; i < CONSENSUS_PEERS_MAX; i++) {

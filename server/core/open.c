@@ -3,8 +3,8 @@
  * The core: opening (log, snapshot, state; replay).
  *
  * The state is a cache of the log: kept after a crash of the process (same boot), rebuilt from the
- * snapshot after a crash of the machine. Whatever is kept must reach from the snapshot or the applied
- * index to the end of the log without a gap, or the server does not start.
+ * snapshot after a crash of the machine. Whatever is kept must reach from the snapshot or the
+ * applied index to the end of the log without a gap, or the server does not start.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,9 +38,10 @@ load_id(struct core *c, const char *dir, struct err *e)
         while (n > 0 && text[n - 1] == '\n')
             text[--n] = '\0';
         if (num_parse_u64(text, &id) < 0 || id == 0)
-            return err_set(e, -ERR_CORRUPT,
-                           "'%s' holds no server id: restore it, or remove '%s' and start again empty",
-                           path, dir);
+            return err_set(
+                e, -ERR_CORRUPT,
+                "'%s' holds no server id: restore it, or remove '%s' and start again empty", path,
+                dir);
         c->raft.id = id;
         return 0;
     }
@@ -99,7 +100,8 @@ load_snapshot(struct core *c, const char *dir, uint64_t index, struct err *e)
         rc = state_commit(TAKE(l.t));
     if (l.t != NULL)
         state_abort(l.t);
-    if (rc < 0) /* what is loaded stays without the mark of the last rows, and is cleared first again */
+    /* what is loaded stays without the mark of the last rows, and is cleared first again */
+    if (rc < 0)
         return err_set(e, rc, "rebuild the state below '%s': %s%s", c->o.dir, err_name(rc),
                        errno_is_shortage(-rc) ? ": free some space" : "");
     log_info("core", "rebuilt the state from a snapshot", "index", LOG_U64(index), "rows",
@@ -193,7 +195,8 @@ check_reach(struct core *c, const struct consensus_snapshot *snap, const char *d
 {
     uint64_t first = raft_log_first(c->raft.log);
     uint64_t last = raft_log_last(c->raft.log);
-    uint64_t known = snap != NULL && snap->index > c->apply.applied ? snap->index : c->apply.applied;
+    uint64_t known =
+        snap != NULL && snap->index > c->apply.applied ? snap->index : c->apply.applied;
     if (last >= known && first <= c->apply.applied + 1)
         return 0;
     return err_set(e, -ERR_CORRUPT,
@@ -243,12 +246,14 @@ load_log(struct core *c, const char *raft_dir, const struct consensus_snapshot *
     if (rc < 0)
         return rc;
     uint64_t term = p.n > 0 ? p.v[p.n - 1].term : 0;
-    if (raft_log_term(c->raft.log) < term || (snap != NULL && raft_log_term(c->raft.log) < snap->term))
-        return err_set(e, -ERR_CORRUPT,
-                       "'%s/hard-state' (term and vote) is older than the log beside it; this server "
-                       "could vote twice. Restore the file, or remove the directory and let the "
-                       "server rejoin empty",
-                       raft_dir);
+    if (raft_log_term(c->raft.log) < term ||
+        (snap != NULL && raft_log_term(c->raft.log) < snap->term))
+        return err_set(
+            e, -ERR_CORRUPT,
+            "'%s/hard-state' (term and vote) is older than the log beside it; this server "
+            "could vote twice. Restore the file, or remove the directory and let the "
+            "server rejoin empty",
+            raft_dir);
     if (snap != NULL) {
         consensus_conf_copy(c, &snap->conf, &c->apply.conf);
         c->apply.conf_index = snap->conf_index;

@@ -372,8 +372,9 @@ core_wait(struct core *c, struct core_input *ret)
     fifo_init(&ret->proposals);
     fifo_init(&ret->msgs);
     pthread_mutex_lock(&in->mutex);
-    while ((c->short_of || in->proposals.first == NULL) && !in->durable_news && in->msgs.first == NULL &&
-           in->snapshot == NULL && c->raft.todo.first == NULL && !c->stopping)
+    while ((c->short_of || in->proposals.first == NULL) && !in->durable_news &&
+           in->msgs.first == NULL && in->snapshot == NULL && c->raft.todo.first == NULL &&
+           !c->stopping)
         if (!wait_until(&in->wake, &in->mutex, c->raft.timeout_ms))
             break;
     ret->durable = in->durable_news ? in->durable : 0;

@@ -28,7 +28,8 @@ may_write(const struct node *n, const struct allocation *al, const struct alloca
 struct judged {
     struct place_of *nodes; /* nothing of the plan is written to them */
     struct place_of *spared; /* allocations that are neither stopped nor marked */
-    struct place_of *staying; /* allocations that the plan stops, but whose node is among the above */
+    struct place_of
+        *staying; /* allocations that the plan stops, but whose node is among the above */
     struct place_of *preempted; /* those that were */
 };
 
@@ -68,8 +69,8 @@ apply_may_run(struct apply *a, struct allocation *al)
     return group_fenced(tg) && !alloc_client_terminal(al) && !alloc_expired(al, tg, a->now);
 }
 
-/* At most one (doc/fencing.md): another allocation of the name may run, or its client has not said that it
- * does not. What the plan stops as lost is lost by now. */
+/* At most one (doc/fencing.md): another allocation of the name may run, or its client has not said
+ * that it does not. What the plan stops as lost is lost by now. */
 static bool
 name_may_run(struct apply *a, const struct allocation *in, const struct job *j)
 {
@@ -86,7 +87,8 @@ name_may_run(struct apply *a, const struct allocation *in, const struct job *j)
     return false;
 }
 
-/* The client has spoken since the plan's snapshot: what the plan wanted of that allocation is void (S13). */
+/* The client has spoken since the plan's snapshot: what the plan wanted of that allocation is void
+ * (S13). */
 static void
 find_stale(struct apply *a, const struct plan_result *in, struct judged *d)
 {
@@ -149,8 +151,8 @@ stop_alloc(struct apply *a, const struct allocation *in)
     apply_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
 }
 
-/* An update by a plan changes what the plan is about, and nothing that was written since its snapshot:
- * neither what the client owns nor what other entries want of the allocation. */
+/* An update by a plan changes what the plan is about, and nothing that was written since its
+ * snapshot: neither what the client owns nor what other entries want of the allocation. */
 static struct allocation *
 update_alloc(struct apply *a, const struct allocation *in, const struct allocation *old)
 {
@@ -190,8 +192,9 @@ link_previous(struct apply *a, const struct allocation *al)
     apply_put_alloc(a, prev, old, state_alloc_job_index(a->t, prev->id));
 }
 
-/* Another allocation of that version of the job does what the new one is for: the plan was made before
- * that was placed. One that the new one replaces, or of which nobody hears, is none of these. */
+/* Another allocation of that version of the job does what the new one is for: the plan was made
+ * before that was placed. One that the new one replaces, or of which nobody hears, is none of
+ * these. */
 static bool
 name_taken(struct apply *a, const struct allocation *in, const struct job *j, uint64_t jmi)
 {
@@ -264,7 +267,8 @@ apply_judged(struct apply *a, const struct plan_result *in, struct judged *d)
     }
 }
 
-/* The jobs of what was preempted are looked at again, each once. Their ids are derived from the plan's. */
+/* The jobs of what was preempted are looked at again, each once. Their ids are derived from the
+ * plan's. */
 static void
 preemption_evals(struct apply *a, const struct plan_result *in, const struct judged *d)
 {
@@ -353,7 +357,8 @@ frees_name(struct apply *a, struct allocation *al)
 
 /* Why a report calls for an evaluation of the job; NULL: it does not. */
 static const char *
-wants_eval(struct apply *a, struct allocation *al, const struct allocation *old, const struct job *j)
+wants_eval(struct apply *a, struct allocation *al, const struct allocation *old,
+           const struct job *j)
 {
     if (j == NULL)
         return TRIGGER_JOB_DEREGISTER;
@@ -366,14 +371,14 @@ wants_eval(struct apply *a, struct allocation *al, const struct allocation *old,
     if (!alloc_client_terminal(old) && frees_name(a, al))
         return TRIGGER_ALLOC_STOP;
     /* a service that ended by itself (its node was alone for too long) is to run elsewhere */
-    if (str_eq(j->type, JOB_SERVICE) && alloc_live(old) && str_eq(al->client_status, ALLOC_COMPLETE) &&
-        stops_alone(a, al))
+    if (str_eq(j->type, JOB_SERVICE) && alloc_live(old) &&
+        str_eq(al->client_status, ALLOC_COMPLETE) && stops_alone(a, al))
         return TRIGGER_ALLOC_STOP;
     return NULL;
 }
 
-/* Of an allocation's health a client says whether and when. What it says of an earlier deployment is not
- * about this one. */
+/* Of an allocation's health a client says whether and when. What it says of an earlier deployment
+ * is not about this one. */
 static void
 merge_health(struct apply *a, struct allocation *al, const struct allocation *rep)
 {
@@ -446,20 +451,23 @@ check_owner(struct apply *a, const struct intent_alloc_update *in, size_t *ret_k
     return 0;
 }
 
-/* A report may lie in a connection that was cut, and come when newer ones were taken, or when its node was
- * missed since: what it says is not so any more. Of a client that does not count its reports nobody knows. */
+/* A report may lie in a connection that was cut, and come when newer ones were taken, or when its
+ * node was missed since: what it says is not so any more. Of a client that does not count its
+ * reports nobody knows. */
 static int
 check_order(struct apply *a, const struct node *n, const struct intent_alloc_update *in)
 {
     uint64_t missed = n->last_missed_heartbeat_index;
 
     if (in->report != 0 && in->report <= n->last_report)
-        return apply_refuse(a, -ERR_CONFLICT, "node \"%s\": a newer report than this one was taken", n->id);
-    if (in->report != 0 && in->node_index <= missed)
-        return apply_refuse(a, -ERR_CONFLICT,
-                            "node \"%s\": the report is from before it was missed: it must be made anew "
-                            "when a heartbeat was answered",
+        return apply_refuse(a, -ERR_CONFLICT, "node \"%s\": a newer report than this one was taken",
                             n->id);
+    if (in->report != 0 && in->node_index <= missed)
+        return apply_refuse(
+            a, -ERR_CONFLICT,
+            "node \"%s\": the report is from before it was missed: it must be made anew "
+            "when a heartbeat was answered",
+            n->id);
     return 0;
 }
 
@@ -467,7 +475,8 @@ check_order(struct apply *a, const struct node *n, const struct intent_alloc_upd
 static bool
 is_over(const struct allocation *old, const struct allocation *rep)
 {
-    return (str_eq(old->client_status, ALLOC_COMPLETE) || str_eq(old->client_status, ALLOC_FAILED)) &&
+    return (str_eq(old->client_status, ALLOC_COMPLETE) ||
+            str_eq(old->client_status, ALLOC_FAILED)) &&
            !str_empty(rep->client_status) && !alloc_client_terminal(rep);
 }
 

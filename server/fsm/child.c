@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state machine: children of periodic and parameterized jobs. A child is made of its parent as that is
- * when the entry is applied, so an entry is small, and whoever asked twice gets one child: a launch is for a
- * time behind the last one, a dispatch for a token that no child bears.
+ * The state machine: children of periodic and parameterized jobs. A child is made of its parent as
+ * that is when the entry is applied, so an entry is small, and whoever asked twice gets one child:
+ * a launch is for a time behind the last one, a dispatch for a token that no child bears.
  */
 #include <inttypes.h>
 
@@ -94,7 +94,8 @@ apply_job_dispatch(struct apply *a, const struct intent_job_dispatch *in)
                             parent->id);
     if (parent->stop)
         return apply_refuse(a, -ERR_INTERNAL, "Specified job \"%s\" is stopped", parent->id);
-    struct job *same = str_empty(in->idempotency_token) ? NULL : by_token(a, parent, in->idempotency_token);
+    struct job *same =
+        str_empty(in->idempotency_token) ? NULL : by_token(a, parent, in->idempotency_token);
     if (same != NULL) {
         a->res->job = same;
         return 0;

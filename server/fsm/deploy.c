@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state machine: deployments. Their counters follow the allocations; what becomes of one is proposed by
- * the scheduler (plans), the leader's controller (server/leader/deploy.c) and people.
+ * The state machine: deployments. Their counters follow the allocations; what becomes of one is
+ * proposed by the scheduler (plans), the leader's controller (server/leader/deploy.c) and people.
  */
 #include "server/fsm/fsm_int.h"
 
@@ -66,7 +66,8 @@ active(struct apply *a, const char *id)
     struct touched_deployment *td = apply_touch_deployment(a, id);
 
     if (td == NULL)
-        apply_refuse(a, -ERR_NOT_FOUND, "Deployment ID \"%s\" couldn't be updated as it does not exist",
+        apply_refuse(a, -ERR_NOT_FOUND,
+                     "Deployment ID \"%s\" couldn't be updated as it does not exist",
                      str_or(id, ""));
     else if (!deployment_active(td->d))
         apply_refuse(a, -ERR_CONFLICT, "Deployment \"%s\" has terminal status \"%s\":", td->d->id,
@@ -205,8 +206,8 @@ check_health(struct apply *a, const struct intent_deployment_health *in, const s
         if (al == NULL)
             return apply_refuse(a, -ERR_INVALID, "unknown alloc \"%s\"", str_or(ids->v[i], ""));
         if (!str_eq(al->deployment_id, in->deployment_id))
-            return apply_refuse(a, -ERR_INVALID, "alloc \"%s\" is not part of deployment \"%s\"", al->id,
-                                in->deployment_id);
+            return apply_refuse(a, -ERR_INVALID, "alloc \"%s\" is not part of deployment \"%s\"",
+                                al->id, in->deployment_id);
     }
     return 0;
 }
@@ -230,7 +231,8 @@ int
 apply_deployment_health(struct apply *a, const struct intent_deployment_health *in)
 {
     struct touched_deployment *td = active(a, in->deployment_id);
-    if (td == NULL || check_health(a, in, &in->healthy) < 0 || check_health(a, in, &in->unhealthy) < 0)
+    if (td == NULL || check_health(a, in, &in->healthy) < 0 ||
+        check_health(a, in, &in->unhealthy) < 0)
         return a->res->err.code;
     set_health(a, &in->healthy, true);
     set_health(a, &in->unhealthy, false);
@@ -257,7 +259,8 @@ apply_plan_deployments(struct apply *a, const struct plan_result *in)
         a->deployments[a->n_deployments++] = (struct touched_deployment){d, true};
     }
     for (size_t i = 0; i < in->deployment_updates.n; i++) {
-        struct touched_deployment *td = apply_touch_deployment(a, in->deployment_updates.v[i]->deployment_id);
+        struct touched_deployment *td =
+            apply_touch_deployment(a, in->deployment_updates.v[i]->deployment_id);
         if (td != NULL && deployment_active(td->d))
             set_status(a, td, in->deployment_updates.v[i]);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state machine: the deployments that an entry touches, whose counters follow their allocations.
+ * The state machine: the deployments that an entry touches, whose counters follow their
+ * allocations.
  */
 #include "server/fsm/fsm_int.h"
 
@@ -36,7 +37,8 @@ note_canary(struct deployment *d, struct deployment_state *s, const struct alloc
     list_add(d, s->placed_canaries, mem_strdup(d, al->id));
 }
 
-/* The first placement starts the time in which there must be progress, each healthy report starts it anew. */
+/* The first placement starts the time in which there must be progress, each healthy report starts
+ * it anew. */
 static void
 push_deadline(struct deployment_state *s, const struct allocation *al, bool placed, bool healthy)
 {
@@ -44,7 +46,8 @@ push_deadline(struct deployment_state *s, const struct allocation *al, bool plac
         return;
     if (placed && s->require_progress_by == 0)
         s->require_progress_by = al->modify_time + s->progress_deadline;
-    else if (healthy && al->deployment_status->timestamp + s->progress_deadline > s->require_progress_by)
+    else if (healthy &&
+             al->deployment_status->timestamp + s->progress_deadline > s->require_progress_by)
         s->require_progress_by = al->deployment_status->timestamp + s->progress_deadline;
 }
 
@@ -58,7 +61,8 @@ apply_count_deployed(struct apply *a, struct allocation *al, const struct alloca
     bool healthy = alloc_healthy(al), bad = alloc_unhealthy(al);
     /* what was unhealthy once is never counted as healthy */
     bool turns = !placed && ((healthy && !was_healthy && !was_bad) || (bad && !was_bad));
-    struct touched_deployment *td = placed || turns ? apply_touch_deployment(a, al->deployment_id) : NULL;
+    struct touched_deployment *td =
+        placed || turns ? apply_touch_deployment(a, al->deployment_id) : NULL;
     struct deployment_state *s = td != NULL ? group_state(td->d, al->task_group) : NULL;
 
     if (s == NULL)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state machine: draining of nodes. A drain is the node's DrainStrategy; what became of the last
- * one is its LastDrain. The drainer (server/leader/drainer.h) decides what moves when; that a drain is
- * over is decided here, from the allocations at the entry's index.
+ * The state machine: draining of nodes. A drain is the node's DrainStrategy; what became of the
+ * last one is its LastDrain. The drainer (server/leader/drainer.h) decides what moves when; that a
+ * drain is over is decided here, from the allocations at the entry's index.
  */
 #include "common/num.h"
 #include "server/fsm/fsm_int.h"
@@ -19,7 +19,8 @@ strategy(struct apply *a, const struct node *n, const struct drain_spec *spec)
     d->ignore_system_jobs = spec->ignore_system_jobs;
     d->started_at = n->drain_strategy != NULL ? n->drain_strategy->started_at : a->now;
     if (spec->deadline > 0)
-        d->force_deadline = spec->deadline > INT64_MAX - a->now ? INT64_MAX : a->now + spec->deadline;
+        d->force_deadline =
+            spec->deadline > INT64_MAX - a->now ? INT64_MAX : a->now + spec->deadline;
     return d;
 }
 

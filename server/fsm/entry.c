@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state machine: one entry while it is applied, and what all intents have in common: evaluations and
- * allocations are stored, the jobs they touch are noted, summaries count along. In that order.
+ * The state machine: one entry while it is applied, and what all intents have in common:
+ * evaluations and allocations are stored, the jobs they touch are noted, summaries count along. In
+ * that order.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,7 +40,8 @@ apply_place_of(struct apply *a, struct place_of **all, const char *key, size_t n
 }
 
 void
-apply_note(struct apply *a, enum state_table table, enum fsm_what what, const char *key, const void *row)
+apply_note(struct apply *a, enum state_table table, enum fsm_what what, const char *key,
+           const void *row)
 {
     size_t at = apply_place_of(a, &a->at_rows[table], key, a->res->events.n);
     const struct fsm_event e = {table, what, row};
@@ -253,8 +255,8 @@ drop_followup(struct apply *a, const struct evaluation *ev)
         apply_cancel_eval(a, ev->id, "the allocation is no longer unknown");
 }
 
-/* What was to be done about the silence of an allocation is not needed any more (S19), unless others of the
- * job wait for it. */
+/* What was to be done about the silence of an allocation is not needed any more (S19), unless
+ * others of the job wait for it. */
 static void
 drop_followups(struct apply *a, const struct allocation *al, const char *named)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state machine: evaluations that somebody deletes, in an emergency and while none is handed out.
+ * The state machine: evaluations that somebody deletes, in an emergency and while none is handed
+ * out.
  */
 #include "server/fsm/fsm_int.h"
 
-/* Allocations are collected with their evaluation or with their job: one that has some stays as long as its
- * job is wanted. */
+/* Allocations are collected with their evaluation or with their job: one that has some stays as
+ * long as its job is wanted. */
 static bool
 may_go(struct apply *a, const struct evaluation *ev)
 {
@@ -33,10 +34,11 @@ judge(struct apply *a, const struct intent_eval_delete *in, struct evaluation_li
         else if (ev == NULL)
             return apply_refuse(a, -ERR_NOT_FOUND, "eval not found: \"%.64s\"", id);
         else
-            return apply_refuse(a, -ERR_CONFLICT,
-                                "eval %s is not safe to delete: its job \"%s\" is not stopped, and has "
-                                "allocations that it made",
-                                ev->id, ev->job_id);
+            return apply_refuse(
+                a, -ERR_CONFLICT,
+                "eval %s is not safe to delete: its job \"%s\" is not stopped, and has "
+                "allocations that it made",
+                ev->id, ev->job_id);
     }
     return 0;
 }
@@ -46,9 +48,10 @@ apply_eval_delete(struct apply *a, const struct intent_eval_delete *in)
 {
     struct evaluation_list gone = {NULL, 0};
     if (!state_scheduler_config(a->t, a->tmp)->pause_eval_broker)
-        return apply_refuse(a, -ERR_CONFLICT,
-                            "eval broker is enabled; eval broker must be paused to delete evals: operator "
-                            "scheduler set-config -pause-eval-broker=true");
+        return apply_refuse(
+            a, -ERR_CONFLICT,
+            "eval broker is enabled; eval broker must be paused to delete evals: operator "
+            "scheduler set-config -pause-eval-broker=true");
     int rc = judge(a, in, &gone);
     for (size_t i = 0; rc == 0 && i < gone.n; i++) {
         const struct evaluation *ev = gone.v[i];

@@ -48,7 +48,8 @@ finish(struct apply *a)
         if (j == NULL)
             continue;
         struct touched_job *tj = &a->jobs[i];
-        ASSERT(j->modify_index <= a->index && (tj->summary == NULL || tj->summary->modify_index <= a->index));
+        ASSERT(j->modify_index <= a->index &&
+               (tj->summary == NULL || tj->summary->modify_index <= a->index));
         if (tj->summary != NULL && tj->summary_changed) {
             tj->summary->modify_index = a->index;
             state_put(a->t, a->index, SUMMARIES, tj->summary);
@@ -67,7 +68,8 @@ finish(struct apply *a)
 
 /* --- the small intents --- */
 
-/* What was made superfluous while it was worked on stays so, and nothing follows from it (S12, S19). */
+/* What was made superfluous while it was worked on stays so, and nothing follows from it (S12,
+ * S19). */
 static bool
 is_canceled(struct apply *a, const char *id)
 {
@@ -179,7 +181,8 @@ dispatch(struct apply *a, const struct intent *in)
     ASSERT(false); /* who decodes an entry refuses it, in words */
 }
 
-/* Each intent is named, so that a new one is not let in on a full disk unseen: the compiler asks for it. */
+/* Each intent is named, so that a new one is not let in on a full disk unseen: the compiler asks
+ * for it. */
 enum intent_room
 fsm_room(const struct intent *in)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state machine: applies intents (api/schema/intents.schema) to the state. Deterministic: same entry,
- * same state, same result; it reads no clock and makes no id. What an entry does is decided here,
- * from the state at its index (doc/reconnect.md, rules S1-S19), not by who proposed it.
+ * The state machine: applies intents (api/schema/intents.schema) to the state. Deterministic: same
+ * entry, same state, same result; it reads no clock and makes no id. What an entry does is decided
+ * here, from the state at its index (doc/reconnect.md, rules S1-S19), not by who proposed it.
  */
 #ifndef PADDOCK_SERVER_FSM_FSM_H
 #define PADDOCK_SERVER_FSM_FSM_H
@@ -14,10 +14,12 @@
 #include "common/err.h"
 #include "server/state/state.h"
 
-/* What an entry did to a row of the tables of jobs, nodes, allocations, evaluations and deployments. */
+/* What an entry did to a row of the tables of jobs, nodes, allocations, evaluations and
+ * deployments. */
 enum fsm_what {
     FSM_STORED,  /* it is as the row says now */
-    FSM_STAMPED, /* the same, and nothing but its ModifyIndex is otherwise: the evaluation of a plan */
+    FSM_STAMPED, /* the same, and nothing but its ModifyIndex is otherwise: the evaluation of a plan
+                  */
     FSM_DELETED, /* it is gone, and was as the row says */
 };
 struct fsm_event {
@@ -36,7 +38,7 @@ struct fsm_result {
         size_t n;
     } events;
     /* what replies tell besides */
-    struct node *node;              /* of a node intent, whether it was written or not; NULL after a purge */
+    struct node *node; /* of a node intent, whether it was written or not; NULL after a purge */
     uint64_t node_modify_index;     /* of the node after the entry */
     struct job *job;                /* as stored now (job intents); NULL after a purge */
     bool job_changed;               /* a new version was made */
@@ -52,7 +54,8 @@ fsm_row(const struct fsm_result *r, size_t i, enum state_table table, enum fsm_w
     return e->table == table && e->what == what ? e->row : NULL;
 }
 
-/* FSM_EACH(res, EVALS, STORED, ev): each such row. No break: it would leave the row, not the list. */
+/* FSM_EACH(res, EVALS, STORED, ev): each such row. No break: it would leave the row, not the list.
+ */
 #define FSM_EACH(res, TABLE, WHAT, row)                                                            \
     for (size_t row##_i = 0; row##_i < (res)->events.n; row##_i++)                                 \
         for (const __typeof__(*((struct state_types *)0)->TABLE) *row =                            \
@@ -80,15 +83,16 @@ enum intent_room {
 enum intent_room fsm_room(const struct intent *in);
 
 /* Applies one decoded entry inside the write transaction. Never fails for a reason that differs
- * between servers; an error of the disk ends the process. When state_refused() afterwards, the result is
- * void: the transaction is to be aborted, and the entry has no effect. */
+ * between servers; an error of the disk ends the process. When state_refused() afterwards, the
+ * result is void: the transaction is to be aborted, and the entry has no effect. */
 struct fsm_result *fsm_apply(const void *ctx, struct state_txn *t, uint64_t index,
                              const struct intent *in);
 
 /* Of an entry that state_refused() when it was applied: the result, without effect. */
 struct fsm_result *fsm_refused(const void *ctx, uint64_t index, const struct err *why);
 
-/* The node is initializing, and a heartbeat would not change that: its entry would be without effect. */
+/* The node is initializing, and a heartbeat would not change that: its entry would be without
+ * effect. */
 bool fsm_gate_shut(struct state_txn *t, void *ctx, const char *node_id);
 
 #endif

@@ -79,7 +79,8 @@ void apply_note(struct apply *a, enum state_table table, enum fsm_what what, con
 bool apply_gone(struct apply *a, enum state_table table, const void *row);
 
 /* --- evaluations --- */
-/* Stamps and stores; cancels the job's blocked evaluations when this one completed and placed all. */
+/* Stamps and stores; cancels the job's blocked evaluations when this one completed and placed all.
+ */
 void apply_put_eval(struct apply *a, const struct evaluation *ev);
 /* A new pending evaluation of a job, with the next stamped id; not stored yet. */
 struct evaluation *apply_new_eval(struct apply *a, const struct job *j, const char *trigger);
@@ -91,10 +92,12 @@ void apply_cancel_eval(struct apply *a, const char *id, const char *why);
 void apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation *old,
                      uint64_t job_modify_index);
 /* Sets what `s` has set. `old` as stored. */
-void apply_transition(struct apply *a, const struct allocation *old, const struct desired_transition *s);
+void apply_transition(struct apply *a, const struct allocation *old,
+                      const struct desired_transition *s);
 /* lost_after of the allocation's group in ns, 0: none. */
 int64_t apply_lost_after(struct apply *a, struct allocation *al);
-/* Of a fenced group, not ended by its client's word and not expired: it may run (doc/fencing.md). */
+/* Of a fenced group, not ended by its client's word and not expired: it may run (doc/fencing.md).
+ */
 bool apply_may_run(struct apply *a, struct allocation *al);
 /* Records a change of client status (doc/reconnect.md 2.2). */
 void apply_append_state(struct apply *a, struct allocation *al, const char *value);
@@ -154,7 +157,8 @@ alloc_live(const struct allocation *al)
 static inline bool
 alloc_silent(const struct allocation *al)
 {
-    return str_eq(al->desired_status, ALLOC_DESIRED_RUN) && str_eq(al->client_status, ALLOC_UNKNOWN);
+    return str_eq(al->desired_status, ALLOC_DESIRED_RUN) &&
+           str_eq(al->client_status, ALLOC_UNKNOWN);
 }
 
 #endif

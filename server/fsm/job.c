@@ -62,7 +62,8 @@ apply_job_register(struct apply *a, const struct intent_job_register *in)
     if (rc < 0)
         return rc;
     apply_touch_job(a, in->job->namespace, in->job->id);
-    bool same = old != NULL && old->stop == in->job->stop && codec_equal(&type_job, old, in->job, F_SERVER);
+    bool same =
+        old != NULL && old->stop == in->job->stop && codec_equal(&type_job, old, in->job, F_SERVER);
     if (same) {
         a->res->job = old;
     } else {

@@ -107,7 +107,8 @@ apply_put_job(struct apply *a, struct job *j, const struct job *old)
     j->job_modify_index = a->index;
     j->status = old != NULL ? old->status : JOB_STATUS_PENDING;
     j->version_tag = NULL; /* stays with the version that has it */
-    ASSERT(old == NULL || (j->version > old->version && j->job_modify_index > old->job_modify_index));
+    ASSERT(old == NULL ||
+           (j->version > old->version && j->job_modify_index > old->job_modify_index));
     apply_store_job(a, j);
     state_put(a->t, a->index, JOB_VERSIONS, j);
     state_trim_job_versions(a->t, a->index, j->namespace, j->id, STATE_JOB_VERSIONS_KEPT);

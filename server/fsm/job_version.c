@@ -91,7 +91,8 @@ apply_job_tag(struct apply *a, const struct intent_job_tag *in)
                             "tag \"%s\" already exists on a different version of job \"%s\"",
                             str_or(in->name, ""), str_or(in->job_id, ""));
     if (j->version_tag == NULL && count_tags(a, in) >= JOB_TAGS_MAX)
-        return apply_refuse(a, -ERR_LIMIT, "job \"%s\" has %d tagged versions already: remove a tag first",
+        return apply_refuse(a, -ERR_LIMIT,
+                            "job \"%s\" has %d tagged versions already: remove a tag first",
                             str_or(in->job_id, ""), JOB_TAGS_MAX);
     j->version_tag = in->tag;
     put_again(a, j);

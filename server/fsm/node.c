@@ -13,7 +13,8 @@ struct on_node {
     struct allocation **live;
     size_t n_live;
     bool unknown;   /* a live one is unknown */
-    bool may_wait;  /* one asked to survive a disconnect and its time is not over (doc/reconnect.md 1.8) */
+    bool may_wait;  /* one asked to survive a disconnect and its time is not over
+                       (doc/reconnect.md 1.8) */
     struct allocation **all;
     size_t n;
 };
@@ -130,7 +131,8 @@ node_evals(struct apply *a, const char *node_id, const struct on_node *o)
         if (str_list_has(&seen, key))
             continue;
         const struct job *j = state_job(a->t, a->tmp, al->namespace, al->job_id);
-        const struct job *of = j != NULL ? j : state_alloc_job(a->t, (struct allocation *)(uintptr_t)al);
+        const struct job *of =
+            j != NULL ? j : state_alloc_job(a->t, (struct allocation *)(uintptr_t)al);
         ((struct allocation *)(uintptr_t)al)->job = NULL;
         if (of == NULL || str_eq(of->type, JOB_SYSBATCH))
             continue;
@@ -162,7 +164,8 @@ apply_node_event(struct apply *a, struct node *n, const char *message, const cha
     e->timestamp = a->now;
     e->create_index = a->index;
     struct node_event_list l = {NULL, 0};
-    size_t skip = n->events.n >= STATE_NODE_EVENTS_KEPT ? n->events.n - STATE_NODE_EVENTS_KEPT + 1 : 0;
+    size_t skip =
+        n->events.n >= STATE_NODE_EVENTS_KEPT ? n->events.n - STATE_NODE_EVENTS_KEPT + 1 : 0;
     for (size_t i = skip; i < n->events.n; i++)
         list_add(n, l, n->events.v[i]);
     list_add(n, l, e);
@@ -186,7 +189,8 @@ no_node(struct apply *a, const char *id)
     return apply_refuse(a, -ERR_NOT_FOUND, "node \"%s\" not found", str_or(id, ""));
 }
 
-/* What decides where work may go (doc/reconnect.md 1.5). Driver health counts, its time stamps do not. */
+/* What decides where work may go (doc/reconnect.md 1.5). Driver health counts, its time stamps do
+ * not. */
 static bool
 same_facts(void *tmp, const struct node *x, const struct node *y)
 {
@@ -235,7 +239,8 @@ keep_own(struct node *n, const struct node *old)
     n->modify_index = old->modify_index;
 }
 
-/* A miss that comes behind this entry is void (S12). That alone does not move the node's ModifyIndex. */
+/* A miss that comes behind this entry is void (S12). That alone does not move the node's
+ * ModifyIndex. */
 static void
 heard(struct apply *a, struct node *n)
 {
@@ -323,7 +328,8 @@ missed(struct apply *a, struct node *n, uint64_t seen)
     return 0;
 }
 
-/* Evaluations of the job that were made because nobody heard of the node, and what followed from them. */
+/* Evaluations of the job that were made because nobody heard of the node, and what followed from
+ * them. */
 static bool
 cancel_evals_of_job(struct apply *a, const struct node *n, const char *ns, const char *job_id)
 {
@@ -448,8 +454,9 @@ apply_node_eligibility(struct apply *a, const struct intent_node_eligibility *in
         return apply_refuse(a, -ERR_INVALID, "invalid scheduling eligibility \"%s\"",
                             str_or(in->eligibility, ""));
     if (eligible && n->drain_strategy != NULL)
-        return apply_refuse(a, -ERR_CONFLICT,
-                            "can not set node's scheduling eligibility to eligible while it is draining");
+        return apply_refuse(
+            a, -ERR_CONFLICT,
+            "can not set node's scheduling eligibility to eligible while it is draining");
     a->eval_ids = &in->eval_ids;
     bool was = !str_eq(n->scheduling_eligibility, NODE_INELIGIBLE);
     if (was == eligible) {

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Failure domains: servers of one region and redundancy zone that fail within DOMAIN_MS of each other, or
- * while others of them are suspected, are one event, since one rack or one switch was lost, and not they.
- * Pure.
+ * Failure domains: servers of one region and redundancy zone that fail within DOMAIN_MS of each
+ * other, or while others of them are suspected, are one event, since one rack or one switch was
+ * lost, and not they. Pure.
  */
 #ifndef PADDOCK_SERVER_GOSSIP_DOMAIN_H
 #define PADDOCK_SERVER_GOSSIP_DOMAIN_H
 
 #include "api/api.h"
 
-enum { DOMAIN_MS = 5000, DOMAIN_WAIT_MS = 1000, DOMAIN_MOST_MS = 30000 /* an event is told then */ };
+enum {
+    DOMAIN_MS = 5000,
+    DOMAIN_WAIT_MS = 1000,
+    DOMAIN_MOST_MS = 30000 /* an event is told then */
+};
 
 struct domains;
 

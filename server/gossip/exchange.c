@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exchanges of all that is known, by Server.Sync: see gossip.h. Order to read: asking, answering, addresses
- * to join.
+ * Exchanges of all that is known, by Server.Sync: see gossip.h. Order to read: asking, answering,
+ * addresses to join.
  */
 #include <string.h>
 
@@ -125,7 +125,8 @@ take_answer(struct exchange *x, const struct gossip_packet *in, struct swim_out 
         gossip_refuse(g, fault, "an answer");
         return err_set(e, -ERR_FORBIDDEN, "its packet is %s", packet_fault_text(fault));
     }
-    if (p.to != g->id || p.from == g->id || p.token != x->nonce || (x->to != 0 && p.from != x->to)) {
+    if (p.to != g->id || p.from == g->id || p.token != x->nonce ||
+        (x->to != 0 && p.from != x->to)) {
         gossip_refuse(g, REFUSED_MISLED, "an answer");
         return err_set(e, -ERR_FORBIDDEN, "another server answers there than was asked");
     }
@@ -232,8 +233,9 @@ take_asked(struct gossip *g, const void *ctx, const struct gossip_packet *in, st
         return err_set(e, -ERR_CONFLICT, "this is the server itself");
     if (p->from == g->id) {
         gossip_refuse(g, REFUSED_MISLED, "a connection");
-        return err_set(e, -ERR_FORBIDDEN,
-                       "its id is in use by another server: the data of one was copied to the other");
+        return err_set(
+            e, -ERR_FORBIDDEN,
+            "its id is in use by another server: the data of one was copied to the other");
     }
     if ((p->kind != PACKET_SYNC && p->kind != PACKET_KEYS) || (p->to != 0 && p->to != g->id)) {
         gossip_refuse(g, REFUSED_MISLED, "a connection");
@@ -248,8 +250,11 @@ take_asked(struct gossip *g, const void *ctx, const struct gossip_packet *in, st
     case GUARD_WHO:
         break;
     }
-    struct packet who = {
-        .kind = PACKET_WHO, .to = p->from, .target = p->session, .cookie = cookie, .token = p->token};
+    struct packet who = {.kind = PACKET_WHO,
+                         .to = p->from,
+                         .target = p->session,
+                         .cookie = cookie,
+                         .token = p->token};
     pack_one(g, ret, &who);
     return 1;
 }
@@ -261,7 +266,8 @@ answer_keys(struct gossip *g, const void *ctx, const struct packet *asked, struc
     struct packet p = {.kind = PACKET_KEYS, .to = asked->from, .token = asked->token};
     struct err e = ERR_INIT;
     if (asked->target < KEYS_LIST || asked->target > KEYS_OPS)
-        err_set(&e, -ERR_UNSUPPORTED, "this server does not know that operation: run one release on all");
+        err_set(&e, -ERR_UNSUPPORTED,
+                "this server does not know that operation: run one release on all");
     else
         (void)keyring_here(g, (enum keys_op)asked->target, asked->addr, &e);
     e.text[GOSSIP_ADDR_MAX] = '\0';
@@ -278,8 +284,8 @@ answer_keys(struct gossip *g, const void *ctx, const struct packet *asked, struc
 }
 
 int
-gossip_sync(struct gossip *g, const void *ctx, const struct server_sync *req, struct server_sync *ret,
-            struct err *e)
+gossip_sync(struct gossip *g, const void *ctx, const struct server_sync *req,
+            struct server_sync *ret, struct err *e)
 {
     struct swim_out out = {.ctx = mem_ctx("gossip")};
     struct packet p = {0};
@@ -364,7 +370,8 @@ join_at(struct gossip *g, const char *text, struct err *e)
         if (str_eq(j->addr, full))
             return j;
     if (g->n_joins == GOSSIP_JOINS_MAX) {
-        err_set(e, -ERR_LIMIT, "more than %d addresses to join are known already", GOSSIP_JOINS_MAX);
+        err_set(e, -ERR_LIMIT, "more than %d addresses to join are known already",
+                GOSSIP_JOINS_MAX);
         return NULL;
     }
     struct join *j = mem_new(g, struct join);
@@ -417,7 +424,8 @@ exchange_begin(struct gossip *g)
         if (j != NULL)
             j->configured = true;
         if (gossip_join(g, &one, &e) == 0)
-            log_warn("serf", "an address to join is ignored", "address", one.v[0], "error", e.text, NULL);
+            log_warn("serf", "an address to join is ignored", "address", one.v[0], "error", e.text,
+                     NULL);
     }
 }
 

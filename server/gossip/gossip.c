@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The machine of gossip on a socket: see gossip.h. Order to read: sending, what is refused, receiving,
- * events, life.
+ * The machine of gossip on a socket: see gossip.h. Order to read: sending, what is refused,
+ * receiving, events, life.
  */
 #include "server/gossip/gossip.h"
 
@@ -98,8 +98,8 @@ gossip_refuse(struct gossip *g, unsigned why, const char *from)
     uint64_t n = ++g->figures.refused[why];
     if (g->told[why].ms != 0 && now - g->told[why].ms < GOSSIP_TELL_MS)
         return;
-    log_warn("serf", "packets of gossip are refused", "n", LOG_U64(n - g->told[why].n), "last_from", from,
-             "why", refusal_text(g, tmp, why), NULL);
+    log_warn("serf", "packets of gossip are refused", "n", LOG_U64(n - g->told[why].n), "last_from",
+             from, "why", refusal_text(g, tmp, why), NULL);
     g->told[why].ms = now;
     g->told[why].n = n;
 }

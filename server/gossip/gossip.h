@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Servers of all regions find each other: the machine (swim.h) on a UDP socket, and exchanges of all
- * that is known by the call Server.Sync at the same port of TCP. Main loop thread.
+ * Servers of all regions find each other: the machine (swim.h) on a UDP socket, and exchanges of
+ * all that is known by the call Server.Sync at the same port of TCP. Main loop thread.
  *
- * Addresses to join are asked until one of their servers answers, after 0.5 s, then ever longer up to
- * `retry_ms`.
+ * Addresses to join are asked until one of their servers answers, after 0.5 s, then ever longer up
+ * to `retry_ms`.
  */
 #ifndef PADDOCK_SERVER_GOSSIP_GOSSIP_H
 #define PADDOCK_SERVER_GOSSIP_GOSSIP_H
@@ -27,7 +27,8 @@ struct gossip_opts {
     int64_t retry_max;    /* attempts at each; 0: no end */
     const char *dir;      /* of the file "serf.keyring" */
     const char *key;      /* in base64, for where there is no such file; NULL: none */
-    /* A member came, went or says other things of itself; from the loop, never from inside a call. */
+    /* A member came, went or says other things of itself; from the loop, never from inside a call.
+     */
     void (*changed)(void *arg, enum swim_change change, const struct server_hello *about);
     /* None of `join` has ever answered; `e`: why the last one did not. */
     void (*alone)(void *arg, const struct err *e);
@@ -39,22 +40,25 @@ int gossip_open(const struct gossip_opts *o, struct gossip **ret, struct err *e)
 void gossip_start(struct gossip *g);
 /* What this server says of itself from now on. */
 void gossip_set_self(struct gossip *g, const struct server_hello *self);
-/* The call Server.Sync: the answer is owned by ctx. -ERR_FORBIDDEN: the packets are refused; -ERR_CONFLICT:
- * they are of this server itself, or of one with its id. */
-int gossip_sync(struct gossip *g, const void *ctx, const struct server_sync *req, struct server_sync *ret,
-                struct err *e);
+/* The call Server.Sync: the answer is owned by ctx. -ERR_FORBIDDEN: the packets are refused;
+ * -ERR_CONFLICT: they are of this server itself, or of one with its id. */
+int gossip_sync(struct gossip *g, const void *ctx, const struct server_sync *req,
+                struct server_sync *ret, struct err *e);
 /* Asks there until somebody answers. How many of the addresses can be asked. */
 size_t gossip_join(struct gossip *g, const struct str_list *addrs, struct err *e);
 /* How many of them have answered; `e`: why one has not. */
 size_t gossip_joined(struct gossip *g, const struct str_list *addrs, struct err *e);
-/* All that are known, this server first. Owned by ctx, the members themselves until the next call. */
+/* All that are known, this server first. Owned by ctx, the members themselves until the next call.
+ */
 struct swim_member *gossip_members(struct gossip *g, const void *ctx, size_t *ret_n);
 /* As swim_force(). */
 void gossip_force(struct gossip *g, uint64_t id, bool prune);
-/* An operation on the key rings of all servers that are there, this one first. done() comes once, at once or
- * later, with an answer that names those that failed; or with an error alone: nothing was changed. */
+/* An operation on the key rings of all servers that are there, this one first. done() comes once,
+ * at once or later, with an answer that names those that failed; or with an error alone: nothing
+ * was changed. */
 typedef void gossip_keyring_fn(void *arg, const struct err *e, const struct keyring_response *resp);
-void gossip_keyring(struct gossip *g, enum keys_op op, const char *key, gossip_keyring_fn *done, void *arg);
+void gossip_keyring(struct gossip *g, enum keys_op op, const char *key, gossip_keyring_fn *done,
+                    void *arg);
 /* Says that this server leaves. */
 void gossip_leave(struct gossip *g);
 

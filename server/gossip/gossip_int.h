@@ -40,10 +40,16 @@ struct gossip {
     struct keyring *keyring; /* the operation under way; NULL: none */
     struct join *joins;
     size_t n_joins;
-    struct events { struct swim_event *v; size_t n; } events; /* that are still to be told; a talloc chunk */
+    struct events {
+        struct swim_event *v;
+        size_t n;
+    } events; /* that are still to be told; a talloc chunk */
     bool telling;
     struct gossip_figures figures;
-    struct { uint64_t n; int64_t ms; } told[REFUSALS]; /* refusals that the log names, and when it did */
+    struct {
+        uint64_t n;
+        int64_t ms;
+    } told[REFUSALS]; /* refusals that the log names, and when it did */
     bool closing;
 };
 
@@ -59,15 +65,17 @@ void gossip_carry(struct gossip *g, struct swim_out *out);
 /* --- exchange.c --- */
 /* With whoever is at `addr`; `to` 0: anybody. */
 void exchange_start(struct gossip *g, const char *addr, uint64_t to);
-/* Asks that member to do something with its key ring; keyring_told() comes. False: it cannot be asked. */
-bool exchange_keys(struct gossip *g, const struct server_hello *member, enum keys_op op, const char *key,
-                   struct err *e);
+/* Asks that member to do something with its key ring; keyring_told() comes. False: it cannot be
+ * asked. */
+bool exchange_keys(struct gossip *g, const struct server_hello *member, enum keys_op op,
+                   const char *key, struct err *e);
 void exchange_begin(struct gossip *g); /* the addresses to join */
 void exchange_end(struct gossip *g);
 
 /* --- keyring.c --- */
 /* A member has answered: with an error, or all its keys. */
-void keyring_told(struct gossip *g, const char *name, const struct str_list *keys, const struct err *e);
+void keyring_told(struct gossip *g, const char *name, const struct str_list *keys,
+                  const struct err *e);
 /* Here, for another server or for us. */
 int keyring_here(struct gossip *g, enum keys_op op, const char *key, struct err *e);
 

@@ -12,7 +12,7 @@ enum { WINDOW = 64 };
 struct sender {
     uint64_t id, session; /* session 0: none is known yet */
     uint64_t accepted;    /* sessions so far: part of the cookie */
-    uint64_t top, seen;   /* the newest packet, and which of the 64 up to it came (bit 0: that one) */
+    uint64_t top, seen; /* the newest packet, and which of the 64 up to it came (bit 0: that one) */
     uint64_t turn;        /* when it was last of use */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operations on the key rings of all servers: see gossip.h. Before a key is used, each server is asked
- * whether it has it, so that none is left that cannot read the others.
+ * Operations on the key rings of all servers: see gossip.h. Before a key is used, each server is
+ * asked whether it has it, so that none is left that cannot read the others.
  */
 #include "common/log.h"
 #include "common/mem.h"
@@ -122,7 +122,8 @@ keyring_ask(struct keyring *k, enum keys_op op)
 }
 
 void
-gossip_keyring(struct gossip *g, enum keys_op op, const char *key, gossip_keyring_fn *done, void *arg)
+gossip_keyring(struct gossip *g, enum keys_op op, const char *key, gossip_keyring_fn *done,
+               void *arg)
 {
     struct keyring *k = mem_new(NULL, struct keyring);
     struct gossip_key parsed;

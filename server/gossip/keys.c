@@ -21,8 +21,10 @@ enum { FILE_MAX = 64 << 10, KEY_TEXT_MAX = 44 /* of 32 bytes */ };
 enum keys_op
 keys_op_of(const char *name)
 {
-    static const char *const names[] = {
-        [KEYS_LIST] = "list", [KEYS_INSTALL] = "install", [KEYS_USE] = "use", [KEYS_REMOVE] = "remove"};
+    static const char *const names[] = {[KEYS_LIST] = "list",
+                                        [KEYS_INSTALL] = "install",
+                                        [KEYS_USE] = "use",
+                                        [KEYS_REMOVE] = "remove"};
     for (unsigned i = KEYS_LIST; i <= KEYS_OPS; i++)
         if (str_eq(names[i], name))
             return (enum keys_op)i;
@@ -37,9 +39,10 @@ keys_parse(const char *text, struct gossip_key *ret, struct err *e)
     struct gossip_key k = {0};
     if (len == 0 || len > KEY_TEXT_MAX || base64_decode(text, len, bytes, &n) < 0 ||
         (n != 16 && n != 24 && n != 32))
-        return err_set(e, -ERR_INVALID,
-                       "a key of gossip is 16, 24 or 32 bytes in base64; paddock operator gossip keyring "
-                       "generate makes one");
+        return err_set(
+            e, -ERR_INVALID,
+            "a key of gossip is 16, 24 or 32 bytes in base64; paddock operator gossip keyring "
+            "generate makes one");
     memcpy(k.v, bytes, n);
     k.n = n;
     *ret = k;
@@ -74,7 +77,8 @@ int
 keys_change(struct gossip_keys *ring, enum keys_op op, const struct gossip_key *k, struct err *e)
 {
     if (ring->n == 0)
-        return err_set(e, -ERR_CONFLICT, "gossip is not encrypted: set server.encrypt on all servers");
+        return err_set(e, -ERR_CONFLICT,
+                       "gossip is not encrypted: set server.encrypt on all servers");
     if (op == KEYS_LIST)
         return 0;
     size_t i = place(ring, k);
@@ -82,7 +86,8 @@ keys_change(struct gossip_keys *ring, enum keys_op op, const struct gossip_key *
         if (i < ring->n)
             return 0;
         if (ring->n == GOSSIP_KEYS_MAX)
-            return err_set(e, -ERR_LIMIT, "there are %d keys already: remove old ones", GOSSIP_KEYS_MAX);
+            return err_set(e, -ERR_LIMIT, "there are %d keys already: remove old ones",
+                           GOSSIP_KEYS_MAX);
         ring->v[ring->n++] = *k;
         return 0;
     }

@@ -20,10 +20,13 @@ packet_fault_text(enum packet_fault f)
     static const char *const text[] = {
         [PACKET_FINE] = "fine",
         [PACKET_CUT] = "cut short or damaged",
-        [PACKET_VERSION_OTHER] = "of another version of gossip: run the same release on all servers",
+        [PACKET_VERSION_OTHER] =
+            "of another version of gossip: run the same release on all servers",
         [PACKET_OPEN] = "not encrypted: set server.encrypt on all servers",
-        [PACKET_NO_KEY] = "encrypted, and this server has no key: set server.encrypt on all servers",
-        [PACKET_FORGED] = "not encrypted by a key of this server: install the same keys on all servers",
+        [PACKET_NO_KEY] =
+            "encrypted, and this server has no key: set server.encrypt on all servers",
+        [PACKET_FORGED] =
+            "not encrypted by a key of this server: install the same keys on all servers",
         [PACKET_BAD] = "holds what does not decode",
     };
     ASSERT(f < PACKET_FAULTS);
@@ -45,8 +48,8 @@ put_about(struct buf *out, const struct server_hello *about)
     buf_done(&b);
 }
 
-/* A member has a name, a region and addresses, short and without control characters; what else it says may be
- * missing. */
+/* A member has a name, a region and addresses, short and without control characters; what else it
+ * says may be missing. */
 static bool
 about_is_fit(const struct server_hello *h, uint64_t id)
 {
@@ -160,7 +163,8 @@ packet_put(struct buf *out, const struct packet *p, const struct gossip_keys *ke
     if (tag == NULL)
         return;
     if (sealed) {
-        seal(&keys->v[0], out->data + at, out->data + at + 2, out->data + inner, out->len - inner, tag);
+        seal(&keys->v[0], out->data + at, out->data + at + 2, out->data + inner, out->len - inner,
+             tag);
         out->len += PACKET_TAG;
     } else {
         buf_put_u32(out, crc32c(0, out->data + at, out->len - at));

@@ -6,14 +6,15 @@
  *   u8 version | u8 sealed | sealed 0: inner | u32 crc32c of all before it
  *                            sealed 1: 12 bytes nonce | inner, in AES-GCM | 16 bytes tag
  *
- *   inner: u8 kind | u64 from | u64 to | u64 session | u64 seq | u64 cookie | u64 token | u64 target |
- *          u8 more | u8 length | address | u16 statements | each:
- *          u8 state | u64 id | u32 incarnation | u64 by | u16 length | what the member says of itself
+ *   inner: u8 kind | u64 from | u64 to | u64 session | u64 seq | u64 cookie | u64 token
+ *          | u64 target | u8 more | u8 length | address | u16 statements
+ *   each:  u8 state | u64 id | u32 incarnation | u64 by | u16 length | what the member says of
+ *          itself
  *
- * `from` and `to` are ids of servers (`to` 0: whoever is at that address). The session is new with each
- * start of the sender, the sequence number new with each packet, so that what was recorded and is sent
- * again is known (server/gossip/guard.h). A key ring has a first key, by which this server seals, and
- * others, by which it still opens; with one, what is not sealed is refused.
+ * `from` and `to` are ids of servers (`to` 0: whoever is at that address). The session is new with
+ * each start of the sender, the sequence number new with each packet, so that what was recorded and
+ * is sent again is known (server/gossip/guard.h). A key ring has a first key, by which this server
+ * seals, and others, by which it still opens; with one, what is not sealed is refused.
  */
 #ifndef PADDOCK_SERVER_GOSSIP_PACKET_H
 #define PADDOCK_SERVER_GOSSIP_PACKET_H
@@ -44,8 +45,8 @@ enum packet_kind {
     PACKET_TELL,     /* statements alone */
     PACKET_WHO,      /* the session `target` is new: say it again with this cookie */
     PACKET_SYNC,     /* all members; over a connection */
-    PACKET_KEYS,     /* enum keys_op `target` on the key ring, key `addr`; in answer, each a key, or, `target`
-                      * not 0, why not; over a connection */
+    PACKET_KEYS, /* enum keys_op `target` on the key ring, key `addr`; in answer, each a key, or,
+                  * `target` not 0, why not; over a connection */
     PACKET_KINDS = PACKET_KEYS,
 };
 
@@ -99,14 +100,15 @@ enum packet_fault {
 };
 const char *packet_fault_text(enum packet_fault f);
 
-/* Bytes of a member's own words in a statement; 0: more than there may be, or others than there may be. */
+/* Bytes of a member's own words in a statement; 0: more than there may be, or others than there may
+ * be. */
 size_t packet_about_size(const struct server_hello *about);
-/* Appends. `nonce` is used for no other packet; without keys it is not read. The buffer's error says that
- * it does not fit. */
+/* Appends. `nonce` is used for no other packet; without keys it is not read. The buffer's error
+ * says that it does not fit. */
 void packet_put(struct buf *out, const struct packet *p, const struct gossip_keys *keys,
                 const uint8_t nonce[PACKET_NONCE]);
 /* Strings and statements are owned by ctx. */
-enum packet_fault packet_get(const void *ctx, const uint8_t *p, size_t n, const struct gossip_keys *keys,
-                             struct packet *ret);
+enum packet_fault packet_get(const void *ctx, const uint8_t *p, size_t n,
+                             const struct gossip_keys *keys, struct packet *ret);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who is asked whether he is there, and what his silence means: see swim.h. Order to read: lanes, one
- * question, rounds, questions for others, all.
+ * Who is asked whether he is there, and what his silence means: see swim.h. Order to read: lanes,
+ * one question, rounds, questions for others, all.
  */
 #include "common/mem.h"
 #include "server/gossip/swim_int.h"
@@ -102,9 +102,10 @@ lane_ask(struct swim *s, struct lane *l, struct member *m, uint64_t round, struc
                              .end = s->t + scaled(s, l->p->interval)};
     m->heard = s->t;
     l->next = l->q.end;
-    swim_put(s, out,
-             &(struct packet){.kind = PACKET_PING, .to = m->id, .token = l->q.token, .target = round},
-             m->about->serf);
+    swim_put(
+        s, out,
+        &(struct packet){.kind = PACKET_PING, .to = m->id, .token = l->q.token, .target = round},
+        m->about->serf);
 }
 
 /* No answer yet: others ask too, and so do we once more. */
@@ -113,7 +114,8 @@ lane_ask_others(struct swim *s, struct lane *l, const struct member *m, struct s
 {
     struct member *v[SWIM_ASKED_N];
     size_t n = swim_choose(s, may_help, m->id, v, SWIM_ASKED_N);
-    struct packet p = {.kind = PACKET_ASK, .token = l->q.token, .target = m->id, .addr = m->about->serf};
+    struct packet p = {
+        .kind = PACKET_ASK, .token = l->q.token, .target = m->id, .addr = m->about->serf};
     l->q.asked = true;
     l->q.nacks_due = (unsigned)n;
     for (size_t i = 0; i < n; i++) {
@@ -144,7 +146,8 @@ lane_due(const struct lane *l)
 
 /* --- rounds --- */
 
-/* The pings of one round make a ring of all that are there, in an order that is another one in each round. */
+/* The pings of one round make a ring of all that are there, in an order that is another one in each
+ * round. */
 static uint64_t
 place(uint64_t id, uint64_t round)
 {
@@ -202,9 +205,9 @@ slack(struct swim *s)
     return SWIM_SLACK_MS / 2 + chance_of(s, SWIM_SLACK_MS);
 }
 
-/* A ping of that round has come, and ours is due soon: it goes now, to the next in the ring. So each is asked
- * once a round, and wakes once for both; and waits somewhat longer for the next round than who begins it. One
- * that is not well does not hurry. */
+/* A ping of that round has come, and ours is due soon: it goes now, to the next in the ring. So
+ * each is asked once a round, and wakes once for both; and waits somewhat longer for the next round
+ * than who begins it. One that is not well does not hurry. */
 static void
 lane_hurry(struct swim *s, struct lane *l, uint64_t round, struct swim_out *out)
 {
@@ -275,7 +278,8 @@ relay_begin(struct swim *s, const struct packet *p, const char *from, struct swi
 static void
 relay_answer(struct swim *s, const struct relay *r, enum packet_kind kind, struct swim_out *out)
 {
-    swim_put(s, out, &(struct packet){.kind = kind, .to = r->from, .token = r->from_token}, r->from_addr);
+    swim_put(s, out, &(struct packet){.kind = kind, .to = r->from, .token = r->from_token},
+             r->from_addr);
 }
 
 static void
@@ -397,7 +401,8 @@ probe_take(struct swim *s, const struct packet *p, const char *from, struct swim
     case PACKET_PING:
         if (s->left)
             break;
-        swim_put(s, out, &(struct packet){.kind = PACKET_ACK, .to = p->from, .token = p->token}, from);
+        swim_put(s, out, &(struct packet){.kind = PACKET_ACK, .to = p->from, .token = p->token},
+                 from);
         lane_hurry(s, &s->lanes[0], p->target, out);
         break;
     case PACKET_ASK:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The members, and what is said of them: see swim.h. Order to read: clock, news, suspicion, statements,
- * rounds, what the caller asks.
+ * The members, and what is said of them: see swim.h. Order to read: clock, news, suspicion,
+ * statements, rounds, what the caller asks.
  */
 #include "server/gossip/swim.h"
 
@@ -219,8 +219,9 @@ event(struct swim_out *out, enum swim_change change, const struct member *m)
 }
 
 size_t
-swim_choose(struct swim *s, bool (*fits)(const struct swim *s, const struct member *m, uint64_t not),
-            uint64_t not, struct member **ret, size_t max)
+swim_choose(struct swim *s,
+            bool (*fits)(const struct swim *s, const struct member *m, uint64_t not ), uint64_t not,
+            struct member **ret, size_t max)
 {
     size_t n = 0, seen = 0;
     for (size_t i = 1; i < s->n; i++) {
@@ -252,8 +253,8 @@ become(struct swim *s, struct member *m, enum member_state to, uint64_t by)
     }
 }
 
-/* From the longest time to the shortest, as others accuse it too; from now on, if that is over: what is due
- * since long would look as if this server had stood still. */
+/* From the longest time to the shortest, as others accuse it too; from now on, if that is over:
+ * what is due since long would look as if this server had stood still. */
 static void
 suspicion_time(const struct swim *s, struct suspicion *x)
 {
@@ -269,7 +270,8 @@ suspect(struct swim *s, struct member *m, uint64_t by)
     size_t n = count(s, true, m->near) + (m->near ? 0 : 1);
     double size = log((double)n) / log(10);
     const struct swim_profile *p = m->near ? &swim_lan : &swim_wan;
-    int64_t least = (int64_t)((double)p->suspect_min * (size > 1 ? size : 1)) * (2 + s->figures.health) / 2;
+    int64_t least =
+        (int64_t)((double)p->suspect_min * (size > 1 ? size : 1)) * (2 + s->figures.health) / 2;
     m->suspicion = (struct suspicion){.begun = s->t,
                                       .least = least,
                                       .most = SWIM_SUSPECT_FACTOR * least,
@@ -463,7 +465,9 @@ may_come_back(const struct swim *s, const struct member *m)
 static bool
 may_hear(const struct swim *s, const struct member *m, uint64_t not)
 {
-    return m->id != not && (is_there(m) || (s->t - m->since < SWIM_LATELY_MS && may_come_back(s, m)));
+    if (m->id == not)
+        return false;
+    return is_there(m) || (s->t - m->since < SWIM_LATELY_MS && may_come_back(s, m));
 }
 
 static void
@@ -542,7 +546,8 @@ swim_tick(struct swim *s, int64_t now, struct swim_out *out)
 }
 
 void
-swim_take(struct swim *s, int64_t now, const struct packet *p, const char *from, struct swim_out *out)
+swim_take(struct swim *s, int64_t now, const struct packet *p, const char *from,
+          struct swim_out *out)
 {
     clock_on(s, now);
     for (size_t i = 0; i < p->says.n; i++)
@@ -557,10 +562,11 @@ swim_new(const void *ctx, const struct swim_opts *o, struct swim **ret, struct e
 {
     size_t n = packet_about_size(o->self);
     if (n == 0)
-        return err_set(e, -ERR_INVALID,
-                       "name, region or an address of this server is longer than %d bytes, or they are %d "
-                       "with all else that it tells, or hold control characters: change them",
-                       GOSSIP_ADDR_MAX, GOSSIP_ABOUT_MAX);
+        return err_set(
+            e, -ERR_INVALID,
+            "name, region or an address of this server is longer than %d bytes, or they are %d "
+            "with all else that it tells, or hold control characters: change them",
+            GOSSIP_ADDR_MAX, GOSSIP_ABOUT_MAX);
     struct swim *s = mem_new(ctx, struct swim);
     struct member *us = mem_new(s, struct member);
     s->rng = o->seed;

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who is there: SWIM (Das, Gupta, Motivala, "SWIM", DSN 2002) with Lifeguard (Dadgar, Phillips, Currey,
- * "Lifeguard: local health awareness for more accurate failure detection", 2017). Pure: time and chance
- * are arguments, packets and events are what comes back.
+ * Who is there: SWIM (Das, Gupta, Motivala, "SWIM", DSN 2002) with Lifeguard (Dadgar, Phillips,
+ * Currey, "Lifeguard: local health awareness for more accurate failure detection", 2017). Pure:
+ * time and chance are arguments, packets and events are what comes back.
  *
- * Each server pings another one each second: whom it has not heard for the longest time. One that does not
- * answer is asked for by others; then it is suspect, which it hears first and may deny by a greater
- * incarnation of its own; then failed. News goes with pings and answers, and in packets of its own while
- * there is some. Servers of the own region and of others are two lanes with times of their own.
+ * Each server pings another one each second: whom it has not heard for the longest time. One that
+ * does not answer is asked for by others; then it is suspect, which it hears first and may deny by
+ * a greater incarnation of its own; then failed. News goes with pings and answers, and in packets
+ * of its own while there is some. Servers of the own region and of others are two lanes with times
+ * of their own.
  *
  * What keeps a server that gets no processor time from a wrong verdict:
- *  - Time in which it stood still does not count: when it is called later than it asked for, its clock
+ *  - Time in which it stood still does not count: when it is called later than it asked for, its
+ *  clock
  *    goes on from there, questions under way are void, and suspects get another round.
- *  - Lifeguard: one that stood still, misses answers, or is itself suspected, waits longer (`health`).
- *  - A suspect that few accuse gets longer; who hears of a suspect asks it too.
+ *  - Lifeguard: one that stood still, misses answers, or is itself suspected, waits longer
+ *  (`health`). - A suspect that few accuse gets longer; who hears of a suspect asks it too.
  */
 #ifndef PADDOCK_SERVER_GOSSIP_SWIM_H
 #define PADDOCK_SERVER_GOSSIP_SWIM_H
@@ -26,7 +28,8 @@ struct swim;
 struct swim_profile {
     int64_t interval;    /* from one ping to the next */
     int64_t timeout;     /* an answer, before others are asked */
-    int64_t suspect_min; /* a suspect that others accuse, too, until it has failed; times log10 of members */
+    int64_t suspect_min; /* a suspect that others accuse, too, until it has failed; times log10 of
+                            members */
 };
 extern const struct swim_profile swim_lan, swim_wan;
 
@@ -42,7 +45,8 @@ enum {
     SWIM_TOLD_FACTOR = 8,    /* news is told so often, times log10 of members */
     SWIM_SYNC_MS = 30000,    /* from one exchange of all to the next */
     SWIM_AGAIN_MS = 10000,   /* the same, with one that failed */
-    SWIM_LATELY_MS = 30000, /* news of that age is told to who did not hear; who failed is told so */
+    SWIM_LATELY_MS =
+        30000, /* news of that age is told to who did not hear; who failed is told so */
     SWIM_REAP_MS = 24 * 3600 * 1000, /* one that failed or left is forgotten */
 };
 
@@ -56,7 +60,7 @@ enum {
 
 struct swim_opts {
     const struct server_hello *self; /* cloned; its ID is ours */
-    uint32_t incarnation;            /* greater than in the life before: seconds of the wall clock */
+    uint32_t incarnation; /* greater than in the life before: seconds of the wall clock */
     uint64_t seed;
     unsigned without; /* 0 but in bench/gossip */
 };
@@ -89,19 +93,23 @@ void swim_tick(struct swim *s, int64_t now, struct swim_out *out);
 /* When the next tick is due; INT64_MAX: never. */
 int64_t swim_next(const struct swim *s, int64_t now);
 /* A packet that is new (guard.h). */
-void swim_take(struct swim *s, int64_t now, const struct packet *p, const char *from, struct swim_out *out);
+void swim_take(struct swim *s, int64_t now, const struct packet *p, const char *from,
+               struct swim_out *out);
 /* That answer was asked for. */
 bool swim_awaits(const struct swim *s, const struct packet *p);
-/* That server, at `from`, did not know us: what it was told lately, and asked, it is told and asked again. */
+/* That server, at `from`, did not know us: what it was told lately, and asked, it is told and asked
+ * again. */
 void swim_again(struct swim *s, uint64_t id, const char *from, struct swim_out *out);
 /* Everything that is known, for an exchange, in packets of at most GOSSIP_PACKET_MAX. */
 struct swim_sync { struct packet *v; size_t n; };
 void swim_all(struct swim *s, const void *ctx, uint64_t to, struct swim_sync *ret);
 /* What this server says of itself from now on. */
-void swim_set_self(struct swim *s, int64_t now, const struct server_hello *self, struct swim_out *out);
+void swim_set_self(struct swim *s, int64_t now, const struct server_hello *self,
+                   struct swim_out *out);
 /* This server leaves: it says so, and is not asked any more. */
 void swim_leave(struct swim *s, int64_t now, struct swim_out *out);
-/* A member that failed counts as one that left; `prune`: it, or one that left, is not shown any more. */
+/* A member that failed counts as one that left; `prune`: it, or one that left, is not shown any
+ * more. */
 void swim_force(struct swim *s, int64_t now, uint64_t id, bool prune, struct swim_out *out);
 
 struct swim_member {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the two halves of the machine share: members and what is said of them (swim.c), and who is asked
- * (probe.c). Private to server/gossip.
+ * What the two halves of the machine share: members and what is said of them (swim.c), and who is
+ * asked (probe.c). Private to server/gossip.
  */
 #ifndef PADDOCK_SERVER_GOSSIP_SWIM_INT_H
 #define PADDOCK_SERVER_GOSSIP_SWIM_INT_H
@@ -35,7 +35,8 @@ struct lane {
     bool near;
     uint64_t urgent; /* asked next; 0: the turn goes on */
     int64_t next;
-    uint64_t began; /* the round that our last question began; 0: it began none, or another server did, too */
+    uint64_t began; /* the round that our last question began; 0: it began none, or another server
+                       did, too */
     struct question {
         uint64_t token, target; /* token 0: none is open */
         int64_t ask, end;
@@ -75,7 +76,8 @@ void swim_accuse(struct swim *s, struct member *m, uint64_t by, struct swim_out 
 /* The packet goes, with what news there is. */
 void swim_put(struct swim *s, struct swim_out *out, const struct packet *p, const char *addr);
 /* Up to `max` of those members that `fits`, by chance. */
-size_t swim_choose(struct swim *s, bool (*fits)(const struct swim *s, const struct member *m, uint64_t not),
+size_t swim_choose(struct swim *s,
+                   bool (*fits)(const struct swim *s, const struct member *m, uint64_t not ),
                    uint64_t not, struct member **ret, size_t max);
 
 /* --- probe.c --- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The alarm: the apply thread has no timers, the loop wakes it. One that fires early finds nothing due and is
- * set again.
+ * The alarm: the apply thread has no timers, the loop wakes it. One that fires early finds nothing
+ * due and is set again.
  */
 #include "common/mem.h"
 #include "server/leader/leader_int.h"

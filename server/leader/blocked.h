@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocked evaluations: what could not be placed, waiting for capacity. Pure; the leader's apply thread
- * drives it and it can be rebuilt from the stored evaluations.
+ * Blocked evaluations: what could not be placed, waiting for capacity. Pure; the leader's apply
+ * thread drives it and it can be rebuilt from the stored evaluations.
  *
  * Invariants: one blocked evaluation per job; for every gain of capacity at index i, every blocked
  * evaluation that was computed from a snapshot older than i and may use it is released (no lost

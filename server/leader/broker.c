@@ -429,8 +429,8 @@ broker_hold(struct broker *b, const char *id, uint64_t token)
     return set_due(b, id, token, HELD_MS);
 }
 
-/* A tick that comes so late says that this server stood still, and with it all who work: that time does
- * not count against them. */
+/* A tick that comes so late says that this server stood still, and with it all who work: that time
+ * does not count against them. */
 static void
 stood_still(struct broker *b, int64_t now_ms)
 {

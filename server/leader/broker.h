@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The evaluation broker: which evaluation is worked on next, and by whom. Pure: time comes in, what
- * to do comes out; the leader's apply thread drives it. It can be rebuilt from the stored evaluations
- * at any time.
+ * to do comes out; the leader's apply thread drives it. It can be rebuilt from the stored
+ * evaluations at any time.
  *
  * Invariants: of one job at most one evaluation is ready or outstanding; an id that is known is not
  * enqueued twice (while it is outstanding, the newer version waits for the ack); only the holder of
@@ -58,8 +58,8 @@ void broker_tick(struct broker *b, int64_t now_ms);
 /* When broker_tick has work next; INT64_MAX: never. */
 int64_t broker_next_ms(const struct broker *b);
 
-/* Evaluations that a newer one of the same job made superfluous: to be cancelled in the log. Returns
- * one (owned by ctx) or NULL. */
+/* Evaluations that a newer one of the same job made superfluous: to be cancelled in the log.
+ * Returns one (owned by ctx) or NULL. */
 struct evaluation *broker_take_cancelable(struct broker *b, const void *ctx);
 /* Evaluations that were delivered too often: to be marked failed. */
 struct evaluation *broker_take_failed(struct broker *b, const void *ctx);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The first leader of a cluster of several servers writes into the log which cluster it is of, so that no
- * server starts with the log of one and the consent to another (server/peer/found.h).
+ * The first leader of a cluster of several servers writes into the log which cluster it is of, so
+ * that no server starts with the log of one and the consent to another (server/peer/found.h).
  */
 #include "common/mem.h"
 #include "server/leader/leader_int.h"

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What moves next off the nodes that drain (doc/scheduling.md 2.9, doc/reconnect.md 1.12): a pure function of
- * one moment of the state. It only says which allocations get a flag; the scheduler stops and places.
+ * What moves next off the nodes that drain (doc/scheduling.md 2.9, doc/reconnect.md 1.12): a pure
+ * function of one moment of the state. It only says which allocations get a flag; the scheduler
+ * stops and places.
  *
- *   service   as many of a group as its migrate block allows: at most max_parallel of the wanted count
- *             may be missing or not yet settled, on all nodes together
+ *   service   as many of a group as its migrate block allows: at most max_parallel of the wanted
+ *             count may be missing or not yet settled, on all nodes together
  *   batch     waits for its own end; at the deadline it is ended and not placed again
  *   system    when nothing else is left (not at all when the drain ignores them)
  *   deadline  whatever is left gets its flag at once
  *
- * An allocation is settled when its client says whether it is healthy, or, if it is of no deployment, its
- * tasks have been running for min_healthy_time; one that is not after healthy_deadline is not waited for
- * any longer. (There are no health checks yet: health_check "checks" and "task_states" are the same.)
+ * An allocation is settled when its client says whether it is healthy, or, if it is of no
+ * deployment, its tasks have been running for min_healthy_time; one that is not after
+ * healthy_deadline is not waited for any longer. (There are no health checks yet: health_check
+ * "checks" and "task_states" are the same.)
  *
  * Because each step looks at the state alone, a new leader goes on where the old one was.
  */
@@ -25,7 +27,8 @@ struct drain_in {
     size_t n_nodes;
     int64_t now; /* wall clock, ns */
     /* In order of ids; `job` of each is the version that it was made from, or NULL. */
-    const struct allocation *const *(*allocs_by_node)(void *arg, const char *node_id, size_t *ret_n);
+    const struct allocation *const *(*allocs_by_node)(void *arg, const char *node_id,
+                                                      size_t *ret_n);
     const struct allocation *const *(*allocs_by_job)(void *arg, const char *ns, const char *job_id,
                                                      size_t *ret_n);
     const struct job *(*job)(void *arg, const char *ns, const char *job_id); /* NULL: purged */

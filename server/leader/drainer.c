@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The drainer: carries out what drain_step() says, while this server leads and some node drains. A
- * pass reads a snapshot on a worker thread of the loop and proposes entries; what follows in the log
- * asks for the next pass. Loop thread but where it says otherwise. Without a draining node there is
- * no timer and no work.
+ * pass reads a snapshot on a worker thread of the loop and proposes entries; what follows in the
+ * log asks for the next pass. Loop thread but where it says otherwise. Without a draining node
+ * there is no timer and no work.
  */
 #include "api/terms.h"
 #include "common/log.h"
@@ -258,7 +258,8 @@ row_on_leader(struct leader *l, struct state_txn *t)
 
 /* Behind the live table, which has seen the entry. */
 static void
-row_on_applied(struct leader *l, uint64_t index, const struct intent *in, const struct fsm_result *res)
+row_on_applied(struct leader *l, uint64_t index, const struct intent *in,
+               const struct fsm_result *res)
 {
     struct drainer *d = l->drainer;
 

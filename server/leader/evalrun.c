@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One evaluation from the broker to its final status (doc/scheduling.md 1.6, 1.7). Steps run on the core
- * thread except the scheduling itself, which is a worker's; waiting is done by callbacks.
+ * One evaluation from the broker to its final status (doc/scheduling.md 1.6, 1.7). Steps run on the
+ * core thread except the scheduling itself, which is a worker's; waiting is done by callbacks.
  */
 #include <string.h>
 
@@ -70,7 +70,8 @@ run_end(struct run *r, bool ok)
     leader_work(l);
 }
 
-/* Its time was over before it came to an end: the evaluation is another run's, and its plan is stale. */
+/* Its time was over before it came to an end: the evaluation is another run's, and its plan is
+ * stale. */
 static void
 run_drop(struct run *r)
 {
@@ -226,7 +227,8 @@ run_work(void *arg)
     struct run *r = arg;
     struct sched_view_state v;
     struct rng rng = rng_seed(env_random(r->l->env), env_random(r->l->env));
-    struct sched_in in = {.view = &v.view, .eval = r->eval, .now = env_wall_ns(r->l->env), .rng = &rng};
+    struct sched_in in = {
+        .view = &v.view, .eval = r->eval, .now = env_wall_ns(r->l->env), .rng = &rng};
 
     sched_view_init(&v, r->ctx, r->txn, r->nodes);
     r->snapshot_index = v.view.index;
@@ -282,8 +284,8 @@ run_plan_result(struct run *r, bool partial, bool progress)
         run_attempt(r);
 }
 
-/* The part is larger than an entry may be: a smaller one is tried, but not of what is done at once or
- * not at all. False: it is given up. */
+/* The part is larger than an entry may be: a smaller one is tried, but not of what is done at once
+ * or not at all. False: it is given up. */
 static bool
 run_smaller(struct run *r)
 {
@@ -346,8 +348,8 @@ run_propose_again(void *arg)
         (void)run_propose_part(arg);
 }
 
-/* The next part of the plan; false when all of it is done. Other writes come between two parts, but no
- * other plan. */
+/* The next part of the plan; false when all of it is done. Other writes come between two parts, but
+ * no other plan. */
 static bool
 run_propose_part(struct run *r)
 {
@@ -384,8 +386,8 @@ run_check(void *arg)
         return;
     }
     if (v.rejected.n > 0)
-        log_debug("sched", "plan rejected in part", "eval_id", r->eval->id, "node_id", v.rejected.v[0],
-                  "why", v.why, NULL);
+        log_debug("sched", "plan rejected in part", "eval_id", r->eval->id, "node_id",
+                  v.rejected.v[0], "why", v.why, NULL);
     r->conflicts = v.rejected.n > 0 || r->out->more;
     r->refused = r->progress = false;
     if (v.result == NULL) {
@@ -425,14 +427,16 @@ run_verify_again(void *arg)
     l->plans = r;
 }
 
-/* Checks the best waiting plan. One at a time: the next one is checked against what this one leaves. */
+/* Checks the best waiting plan. One at a time: the next one is checked against what this one
+ * leaves. */
 static void
 next_plan(struct leader *l)
 {
     while (!l->plan_busy && l->plans != NULL && !atomic_load(&l->retired)) {
         struct run *r = l->plans;
         const struct test_go go = {l->s, true, run_verify_again, r};
-        ASSERT(r->gen == l->gen && r->out->plan != NULL); /* runs_drop() left none of another leadership */
+        /* runs_drop() left none of another leadership */
+        ASSERT(r->gen == l->gen && r->out->plan != NULL);
         l->plans = TAKE(r->next);
         if (!test_hook_hold("plan", "verify", &type_plan, r->out->plan, &go))
             run_verify(r);
@@ -450,8 +454,8 @@ run_store_failure(struct run *r)
     struct intent in = {.time = env_wall_ns(r->l->env), .eval_update = &up};
 
     ASSERT(!r->shortened);
-    log_error("sched", "the outcome of an evaluation is larger than an entry of the log may be", "eval_id",
-              e.id, "job", e.job_id, NULL);
+    log_error("sched", "the outcome of an evaluation is larger than an entry of the log may be",
+              "eval_id", e.id, "job", e.job_id, NULL);
     r->shortened = true;
     e.modify_time = in.time;
     e.status = EVAL_FAILED;

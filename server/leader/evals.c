@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which evaluation is worked on: the live node table, the broker and the blocked evaluations follow the log
- * here; what is ready goes to the workers (evalrun.c).
+ * Which evaluation is worked on: the live node table, the broker and the blocked evaluations follow
+ * the log here; what is ready goes to the workers (evalrun.c).
  */
 #include <string.h>
 
@@ -62,7 +62,8 @@ fail_undeliverable(struct leader *l, void *tmp, struct evaluation_list *out)
 {
     for (struct evaluation *e; (e = broker_take_failed(l->broker, tmp)) != NULL;) {
         struct evaluation *f = eval_after(tmp, l->env, e, TRIGGER_FAILED_FOLLOW_UP);
-        f->wait_until = f->create_time + FOLLOW_UP_MIN + (int64_t)(env_random(l->env) % FOLLOW_UP_SPREAD);
+        f->wait_until =
+            f->create_time + FOLLOW_UP_MIN + (int64_t)(env_random(l->env) % FOLLOW_UP_SPREAD);
         e->next_eval = f->id;
         e->status = EVAL_FAILED;
         e->status_description =
@@ -128,7 +129,8 @@ leader_work(struct leader *l)
     fail_undeliverable(l, tmp, &out);
     if (out.n > 0)
         put_evals(l, out.v, out.n);
-    while (!atomic_load(&l->retired) && !test_hook_paused() && l->n_running < workers_count(l->workers) &&
+    while (!atomic_load(&l->retired) && !test_hook_paused() &&
+           l->n_running < workers_count(l->workers) &&
            (e = broker_dequeue(l->broker, env_mono_ms(l->env), &token)) != NULL)
         run_start(l, e, token);
     int64_t a = broker_next_ms(l->broker), b = blocked_next_ms(l->blocked);
@@ -183,7 +185,8 @@ seen_node(struct leader *l, const struct node *n, uint64_t index)
 }
 
 static void
-row_on_entry(struct leader *l, uint64_t index, const struct intent *in, const struct fsm_result *res)
+row_on_entry(struct leader *l, uint64_t index, const struct intent *in,
+             const struct fsm_result *res)
 {
     (void)in;
     FSM_EACH(res, NODES, DELETED, n)
@@ -197,7 +200,8 @@ row_on_entry(struct leader *l, uint64_t index, const struct intent *in, const st
 }
 
 static void
-row_on_applied(struct leader *l, uint64_t index, const struct intent *in, const struct fsm_result *res)
+row_on_applied(struct leader *l, uint64_t index, const struct intent *in,
+               const struct fsm_result *res)
 {
     (void)index;
     FSM_EACH(res, EVALS, STORED, e)

@@ -94,7 +94,8 @@ find_evals(struct find *f)
 {
     struct state_iter *it = state_evals(f->t, f->tmp, NULL);
 
-    for (struct evaluation *e; !full(f->out) && (e = state_next(it, f->tmp)) != NULL; talloc_free(e))
+    for (struct evaluation *e; !full(f->out) && (e = state_next(it, f->tmp)) != NULL;
+         talloc_free(e))
         find_eval(f, e);
     if (full(f->out))
         state_iter_end(it);
@@ -140,7 +141,8 @@ find_deployments(struct find *f)
 {
     struct state_iter *it = state_deployments(f->t, f->tmp, NULL);
 
-    for (struct deployment *d; !full(f->out) && (d = state_next(it, f->tmp)) != NULL; talloc_free(d)) {
+    for (struct deployment *d; !full(f->out) && (d = state_next(it, f->tmp)) != NULL;
+         talloc_free(d)) {
         if (deployment_active(d) || !older(f, d->modify_time, f->ages->deployment_s))
             continue;
         struct state_iter *allocs = state_allocs_by_deployment(f->t, f->tmp, d->id);
@@ -206,7 +208,8 @@ struct gc_pass {
 };
 
 static void pass_begin(struct gc_pass *p);
-static void gc_run(struct leader *l, bool force, void (*done)(void *arg, uint64_t index), void *arg);
+static void gc_run(struct leader *l, bool force, void (*done)(void *arg, uint64_t index),
+                   void *arg);
 
 static void
 gc_due(void *arg)
@@ -234,7 +237,8 @@ static void
 pass_end(struct gc_pass *p, bool closed)
 {
     if (!closed && p->due_ns != INT64_MAX) {
-        int64_t wait = p->due_ns - env_wall_ns(p->l->env), least = server_cfg(p->l->s)->gc_interval_ns;
+        int64_t wait = p->due_ns - env_wall_ns(p->l->env),
+                least = server_cfg(p->l->s)->gc_interval_ns;
         arm_in(p->l, wait > least ? wait : least);
     }
     if (p->done != NULL)
@@ -353,7 +357,8 @@ ends_something(const struct fsm_result *res)
 }
 
 static void
-row_on_applied(struct leader *l, uint64_t index, const struct intent *in, const struct fsm_result *res)
+row_on_applied(struct leader *l, uint64_t index, const struct intent *in,
+               const struct fsm_result *res)
 {
     (void)index;
     (void)in;

@@ -88,9 +88,9 @@ heartbeats_clear(struct heartbeats *h)
 
 static void arm(struct heartbeats *h);
 
-/* Timers may come before sockets. A node that is due is missed at a second look, when what lay in its socket
- * has been read; a look that comes late says that this server was not there to read (stopped, paused,
- * swapped out), and each node has its grace once more. */
+/* Timers may come before sockets. A node that is due is missed at a second look, when what lay in
+ * its socket has been read; a look that comes late says that this server was not there to read
+ * (stopped, paused, swapped out), and each node has its grace once more. */
 static void
 fired(void *arg)
 {
@@ -114,7 +114,8 @@ fired(void *arg)
         h->missed(h->arg, id);
     }
     if (stood_still)
-        log_warn("heartbeat", "this server stood still: the time does not count against its nodes", NULL);
+        log_warn("heartbeat", "this server stood still: the time does not count against its nodes",
+                 NULL);
     arm(h);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Heartbeat timers of the nodes (doc/reconnect.md 1.7): one heap, and one timer of the loop for its top.
- * Loop thread only. Nothing of it is stored: a new leader gives every node the fail-over TTL.
+ * Heartbeat timers of the nodes (doc/reconnect.md 1.7): one heap, and one timer of the loop for its
+ * top. Loop thread only. Nothing of it is stored: a new leader gives every node the fail-over TTL.
  */
 #ifndef PADDOCK_SERVER_LEADER_HEARTBEAT_H
 #define PADDOCK_SERVER_LEADER_HEARTBEAT_H
@@ -20,9 +20,10 @@ struct heartbeat_config {
     int64_t per_second; /* heartbeats of all nodes together that the leader wants at most */
 };
 
-/* `missed` is called once per expiry, a second after it; the node's timer is gone then. Time in which the
- * loop stood still does not count. */
-struct heartbeats *heartbeats_new(const void *ctx, const struct env *env, const struct heartbeat_config *c,
+/* `missed` is called once per expiry, a second after it; the node's timer is gone then. Time in
+ * which the loop stood still does not count. */
+struct heartbeats *heartbeats_new(const void *ctx, const struct env *env,
+                                  const struct heartbeat_config *c,
                                   void (*missed)(void *arg, const char *node_id), void *arg);
 /* Every timer is dropped. */
 void heartbeats_clear(struct heartbeats *h);

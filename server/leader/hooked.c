@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tests ask of a leader (server/hook.h): steps of the scheduler, timers that fire, what the broker has.
- * Compiled with --enable-fault-injection only.
+ * What tests ask of a leader (server/hook.h): steps of the scheduler, timers that fire, what the
+ * broker has. Compiled with --enable-fault-injection only.
  */
 #include <stdio.h>
 
@@ -212,7 +212,8 @@ number(const struct value *body, const char *key)
 }
 
 void
-test_hook_ask(struct server *s, const char *what, const struct value *body, test_answer_fn *done, void *arg)
+test_hook_ask(struct server *s, const char *what, const struct value *body, test_answer_fn *done,
+              void *arg)
 {
     struct question *q = question_new(server_leader(s), done, arg);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What runs while this server leads: broker, blocked evaluations, scheduler workers, plan applier,
- * heartbeat timers, drainer, garbage collection. Rebuilt from state on election, dropped on its loss.
+ * heartbeat timers, drainer, garbage collection. Rebuilt from state on election, dropped on its
+ * loss.
  *
- * server_new() calls leader_new() and gives leader_hooks to the core; server_stop() calls leader_stop()
- * before the core ends, and leader_free() after it has. Endpoints reach it by server_leader().
+ * server_new() calls leader_new() and gives leader_hooks to the core; server_stop() calls
+ * leader_stop() before the core ends, and leader_free() after it has. Endpoints reach it by
+ * server_leader().
  */
 #ifndef PADDOCK_SERVER_LEADER_LEADER_H
 #define PADDOCK_SERVER_LEADER_LEADER_H
@@ -25,11 +27,12 @@ void leader_stop(struct leader *l);
 void leader_free(struct leader *l);
 
 /* --- for the endpoints, on the loop thread --- */
-/* A sign of life: (re)starts the node's timer and returns the TTL to tell it, ns. 0 when this server
- * does not lead. */
+/* A sign of life: (re)starts the node's timer and returns the TTL to tell it, ns. 0 when this
+ * server does not lead. */
 int64_t leader_heartbeat(struct leader *l, const char *node_id);
-/* A sign of life has come in, what it asks for is not written yet: a miss that was not sent to the log is
- * void. False: one is on its way there, so what the node asks for is to be written behind it. */
+/* A sign of life has come in, what it asks for is not written yet: a miss that was not sent to the
+ * log is void. False: one is on its way there, so what the node asks for is to be written behind
+ * it. */
 bool leader_node_heard(struct leader *l, const char *node_id);
 /* The node is purged: its timer with it. */
 void leader_node_gone(struct leader *l, const char *node_id);

@@ -25,7 +25,8 @@
 #include "server/sched/sched.h"
 
 struct run;
-/* What a run proposed is in the log, or will not be: `code` < 0, and `res` NULL unless the FSM refused it. */
+/* What a run proposed is in the log, or will not be: `code` < 0, and `res` NULL unless the FSM
+ * refused it. */
 typedef void run_answer_fn(struct run *r, int code, struct fsm_result *res);
 
 /* One evaluation being worked on: snapshot -> worker -> plan queue -> log -> (again) -> status. */
@@ -56,7 +57,15 @@ struct run {
     struct run *next;         /* in the plan queue */
 };
 
-enum { FIGURE_READY, FIGURE_UNACKED, FIGURE_PENDING, FIGURE_WAITING, FIGURE_BLOCKED, FIGURE_PLANS, FIGURES };
+enum {
+    FIGURE_READY,
+    FIGURE_UNACKED,
+    FIGURE_PENDING,
+    FIGURE_WAITING,
+    FIGURE_BLOCKED,
+    FIGURE_PLANS,
+    FIGURES
+};
 
 struct leader {
     struct server *s;

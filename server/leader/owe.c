@@ -51,7 +51,8 @@ propose(void *arg, struct intent *in, propose_fn *done, void *done_arg)
     const struct test_go go = {arg, false, propose_now, w};
 
     *w = (struct owed_write){arg, in, done, done_arg};
-    if (in->node_status == NULL || !test_hook_hold("Node.UpdateStatus", "propose", &type_intent, in, &go))
+    if (in->node_status == NULL ||
+        !test_hook_hold("Node.UpdateStatus", "propose", &type_intent, in, &go))
         propose_now(w);
 }
 

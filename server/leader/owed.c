@@ -108,7 +108,8 @@ refused(struct owed *o, struct debt *d, const struct err *e)
     if (o->retry != NULL)
         return;
     if (o->backoff_ms == 0)
-        log_warn("leader", "a write of the leader was refused: it is tried again", "error", e->text, NULL);
+        log_warn("leader", "a write of the leader was refused: it is tried again", "error", e->text,
+                 NULL);
     int64_t ms = o->backoff_ms > 0 ? o->backoff_ms * 2 : OWED_RETRY_MIN_MS;
     o->backoff_ms = ms < OWED_RETRY_MAX_MS ? ms : OWED_RETRY_MAX_MS;
     o->retry = env_timer(o->env, o->backoff_ms, retry_one, o);
@@ -156,7 +157,8 @@ answered(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
     } else if (ours && !d->cancelled && (e->code == -ERR_LIMIT || e->code == -ERR_INVALID)) {
         if (e->code == -ERR_LIMIT && halve(d))
             return;
-        log_error("leader", "a write of the leader cannot be an entry of the log", "error", e->text, NULL);
+        log_error("leader", "a write of the leader cannot be an entry of the log", "error", e->text,
+                  NULL);
     } else if (ours && !d->cancelled && e->code != -ERR_NOT_LEADER && e->code != -ERR_CANCELED) {
         refused(o, d, e);
         return;

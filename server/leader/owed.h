@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the leader owes the log: writes that nobody waits for and that must not be lost (missed heartbeats,
- * evaluations that it makes or ends on its own). Each is proposed until the log has it, also where the FSM
- * refused it there, or until the leadership is over: the next leader finds its reason in the state. Loop
- * thread.
+ * What the leader owes the log: writes that nobody waits for and that must not be lost (missed
+ * heartbeats, evaluations that it makes or ends on its own). Each is proposed until the log has it,
+ * also where the FSM refused it there, or until the leadership is over: the next leader finds its
+ * reason in the state. Loop thread.
  */
 #ifndef PADDOCK_SERVER_LEADER_OWED_H
 #define PADDOCK_SERVER_LEADER_OWED_H
@@ -22,13 +22,16 @@ typedef void owed_propose_fn(void *arg, struct intent *in, propose_fn *done, voi
 typedef void owed_stored_fn(void *arg, const struct fsm_result *res);
 
 struct owed *owed_new(const void *ctx, const struct env *env, owed_propose_fn *propose, void *arg);
-/* Between both things are taken. At the end all is dropped; answers may still come until `o` is freed. */
+/* Between both things are taken. At the end all is dropped; answers may still come until `o` is
+ * freed. */
 void owed_start(struct owed *o);
 void owed_stop(struct owed *o);
 
 /* `key` (of a node) and `stored` may be NULL. Takes the intent, with all that it refers to. */
-void owed_add(struct owed *o, struct intent *in, const char *key, owed_stored_fn *stored, void *arg);
-/* It is not to be written any more. False: it is on its way to the log and cannot be called back. */
+void owed_add(struct owed *o, struct intent *in, const char *key, owed_stored_fn *stored,
+              void *arg);
+/* It is not to be written any more. False: it is on its way to the log and cannot be called back.
+ */
 bool owed_cancel(struct owed *o, const char *key);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Launches children of periodic jobs when they are due, while this server leads. What is due is kept here
- * by time; that each time has one child is decided when the entry is applied (fsm/child.c), whoever proposed
- * it and how often. A new leader launches the last time that was missed, if any. Loop thread but where it
- * says otherwise; without a periodic job there is no timer.
+ * Launches children of periodic jobs when they are due, while this server leads. What is due is
+ * kept here by time; that each time has one child is decided when the entry is applied
+ * (fsm/child.c), whoever proposed it and how often. A new leader launches the last time that was
+ * missed, if any. Loop thread but where it says otherwise; without a periodic job there is no
+ * timer.
  */
 #include <inttypes.h>
 
@@ -130,7 +131,8 @@ launch(struct periodic *p, struct due *d, int64_t at_s)
     owed_add(p->l->owed, codec_clone(NULL, &type_intent, &in), NULL, stored, x);
 }
 
-/* Of the times of a server that stood still for long the last one counts, as after a change of leader. */
+/* Of the times of a server that stood still for long the last one counts, as after a change of
+ * leader. */
 static void
 tick(void *arg)
 {
@@ -139,7 +141,8 @@ tick(void *arg)
     struct due *d;
 
     p->timer = NULL;
-    for (int n = 0; n < PERIODIC_TURN && (d = pheap_top(&p->heap)) != NULL && d->next_s <= now_s; n++) {
+    for (int n = 0; n < PERIODIC_TURN && (d = pheap_top(&p->heap)) != NULL && d->next_s <= now_s;
+         n++) {
         int64_t at = d->next_s;
         if (now_s - at > PERIODIC_LATE_MAX_S)
             at = cron_set_last(&d->times, at - 1, now_s);
@@ -162,8 +165,8 @@ track(struct periodic *p, const struct news *n)
     d->key = mem_printf(d, "%s\n%s", n->ns, n->id);
     if (zone_find(n->config->time_zone, &z, &e) < 0 ||
         cron_set_parse(d, n->config, z, &d->times, &e) < 0) {
-        log_error("periodic", "a periodic job is not launched", "namespace", n->ns, "job", n->id, "error",
-                  e.text, NULL);
+        log_error("periodic", "a periodic job is not launched", "namespace", n->ns, "job", n->id,
+                  "error", e.text, NULL);
         talloc_free(d);
         return;
     }
@@ -221,7 +224,8 @@ row_on_leader(struct leader *l, struct state_txn *t)
 }
 
 static void
-row_on_applied(struct leader *l, uint64_t index, const struct intent *in, const struct fsm_result *res)
+row_on_applied(struct leader *l, uint64_t index, const struct intent *in,
+               const struct fsm_result *res)
 {
     (void)index;
     if (res->job != NULL && res->job_changed && res->job->periodic != NULL)

@@ -55,7 +55,8 @@ struct stop_at {
 static int
 alloc_cmp(const void *pa, const void *pb)
 {
-    const struct allocation *a = *(struct allocation *const *)pa, *b = *(struct allocation *const *)pb;
+    const struct allocation *a = *(struct allocation *const *)pa,
+                            *b = *(struct allocation *const *)pb;
     int c = strcmp(str_or(a->node_id, ""), str_or(b->node_id, ""));
 
     return c != 0 ? c : strcmp(a->id, b->id);
@@ -76,10 +77,11 @@ node_at(const struct allocation_list *l, size_t i)
     return i < l->n ? str_or(l->v[i]->node_id, "") : NULL;
 }
 
-/* The next change of two sorted lists, node by node, stops first; `at` moves behind it. NULL: no more. */
+/* The next change of two sorted lists, node by node, stops first; `at` moves behind it. NULL: no
+ * more. */
 static struct allocation *
-next_change(const struct allocation_list *stops, const struct allocation_list *places, struct loaded *at,
-            bool *ret_stop)
+next_change(const struct allocation_list *stops, const struct allocation_list *places,
+            struct loaded *at, bool *ret_stop)
 {
     const char *s = node_at(stops, at->stops), *p = node_at(places, at->places);
 
@@ -98,7 +100,8 @@ part_load(struct plan_check *v)
 {
     struct usage u;
     bool stop;
-    struct allocation *a = next_change(&v->plan->node_update, &v->plan->node_allocation, &v->at, &stop);
+    struct allocation *a =
+        next_change(&v->plan->node_update, &v->plan->node_allocation, &v->at, &stop);
 
     if (a == NULL)
         return false;
@@ -294,7 +297,8 @@ span_of(struct plan_check *v, const char *stop_id, struct part **ret)
     return &spans[at->span];
 }
 
-/* Only what stops *because* it is replaced depends on its replacement; and what is marked unknown with it. */
+/* Only what stops *because* it is replaced depends on its replacement; and what is marked unknown
+ * with it. */
 static bool
 tied(const struct allocation *stop)
 {
@@ -422,7 +426,8 @@ result_make(struct plan_check *v, struct plan_verdict *ret)
     ASSERT(r->stopped.n <= v->plan->node_update.n && r->placed.n <= v->plan->node_allocation.n);
     r->deployment = v->plan->deployment;
     r->deployment_updates = v->plan->deployment_updates;
-    return r->stopped.n + r->placed.n + r->deployment_updates.n > 0 || r->deployment != NULL ? r : NULL;
+    return r->stopped.n + r->placed.n + r->deployment_updates.n > 0 || r->deployment != NULL ? r
+                                                                                             : NULL;
 }
 
 struct plan_check *
@@ -503,5 +508,6 @@ plan_part(const struct plan_verdict *all, size_t max, struct plan_at *at, struct
         ret->deployment_updates = r->deployment_updates;
     }
     at->begun = true;
-    return ret->stopped.n + ret->placed.n + ret->deployment_updates.n > 0 || ret->deployment != NULL;
+    return ret->stopped.n + ret->placed.n + ret->deployment_updates.n > 0 ||
+           ret->deployment != NULL;
 }

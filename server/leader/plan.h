@@ -6,7 +6,8 @@
  * over-committed.
  *
  * Stops are always good. A node that cannot take what the plan puts there is rejected as a whole; a
- * replacement on it drags the stop of what it replaces with it, so that an update never leaves a gap.
+ * replacement on it drags the stop of what it replaces with it, so that an update never leaves a
+ * gap.
  */
 #ifndef PADDOCK_SERVER_LEADER_PLAN_H
 #define PADDOCK_SERVER_LEADER_PLAN_H
@@ -19,7 +20,8 @@ struct plan_verdict {
     struct str_list rejected;   /* nodes; empty: the whole plan holds */
     const char *why;            /* of the first rejection */
     struct plan_unit {
-        size_t stops, places; /* of the result's lists, where it begins; one more unit ends the last */
+        size_t stops,
+            places; /* of the result's lists, where it begins; one more unit ends the last */
     } *units;
     size_t n_units;
 };
@@ -30,20 +32,24 @@ struct plan_at {
     bool begun; /* its deployment is in */
 };
 
-/* The next part of a result: an entry of at most `max` changes, or one unit. A placement and the stops and
- * marks that it is for are in one entry, so that they are done both or not at all, whatever comes between
- * two parts (doc/reconnect.md, S13). Node by node, stops first. `at` moves behind it. False: nothing is
- * left. */
-bool plan_part(const struct plan_verdict *all, size_t max, struct plan_at *at, struct plan_result *ret);
+/* The next part of a result: an entry of at most `max` changes, or one unit. A placement and the
+ * stops and marks that it is for are in one entry, so that they are done both or not at all,
+ * whatever comes between two parts (doc/reconnect.md, S13). Node by node, stops first. `at` moves
+ * behind it. False: nothing is left. */
+bool plan_part(const struct plan_verdict *all, size_t max, struct plan_at *at,
+               struct plan_result *ret);
 
 /* Each list by node: what a check begins with. On the worker that made the plan. */
 void plan_sort(struct plan *p);
 /* The check of a sorted plan, apply thread; owned by ctx. */
 struct plan_check;
-struct plan_check *plan_check_new(const void *ctx, const struct live *live, const struct plan *plan);
-/* Some `max` changes more; true when that was all and `ret` is filled. `t`: a snapshot of now. The log goes
- * on between two steps, as it does between the check and the commit: no write but a plan takes room, there is
- * one plan at a time, and what has become of a node is looked at again when the plan is applied. */
-bool plan_check_step(struct plan_check *v, struct state_txn *t, size_t max, struct plan_verdict *ret);
+struct plan_check *plan_check_new(const void *ctx, const struct live *live,
+                                  const struct plan *plan);
+/* Some `max` changes more; true when that was all and `ret` is filled. `t`: a snapshot of now. The
+ * log goes on between two steps, as it does between the check and the commit: no write but a plan
+ * takes room, there is one plan at a time, and what has become of a node is looked at again when
+ * the plan is applied. */
+bool plan_check_step(struct plan_check *v, struct state_txn *t, size_t max,
+                     struct plan_verdict *ret);
 
 #endif

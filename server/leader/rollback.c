@@ -18,10 +18,11 @@ is_stable(const struct job *j, const void *arg)
 }
 
 struct job *
-rollback_job(const void *ctx, struct state_txn *t, const struct deployment *d, const char *desc, bool revert,
-             struct deployment_status_update *u)
+rollback_job(const void *ctx, struct state_txn *t, const struct deployment *d, const char *desc,
+             bool revert, struct deployment_status_update *u)
 {
-    struct job *to = revert ? state_find_version(t, ctx, d->namespace, d->job_id, is_stable, NULL) : NULL;
+    struct job *to =
+        revert ? state_find_version(t, ctx, d->namespace, d->job_id, is_stable, NULL) : NULL;
     const struct job *now = to != NULL ? state_job(t, ctx, d->namespace, d->job_id) : NULL;
 
     u->deployment_id = d->id;
@@ -30,7 +31,8 @@ rollback_job(const void *ctx, struct state_txn *t, const struct deployment *d, c
     if (!revert)
         return NULL;
     if (to == NULL || now == NULL) {
-        u->status_description = mem_printf(ctx, "%s - no stable job version to auto revert to", desc);
+        u->status_description =
+            mem_printf(ctx, "%s - no stable job version to auto revert to", desc);
         return NULL;
     }
     if (!codec_equal(&type_job, now, to, F_SERVER)) {
@@ -38,9 +40,10 @@ rollback_job(const void *ctx, struct state_txn *t, const struct deployment *d, c
             mem_printf(ctx, "%s - rolling back to job version %" PRIu64, desc, to->version);
         return to;
     }
-    u->status_description = mem_printf(
-        ctx, "%s - not rolling back to stable job version %" PRIu64 " as current job has same specification",
-        desc, to->version);
+    u->status_description = mem_printf(ctx,
+                                       "%s - not rolling back to stable job version %" PRIu64
+                                       " as current job has same specification",
+                                       desc, to->version);
     return NULL;
 }
 
@@ -54,7 +57,8 @@ rollback_wanted(const struct deployment *d)
 }
 
 struct evaluation *
-rollback_eval(const void *ctx, const struct env *env, struct state_txn *t, const struct deployment *d)
+rollback_eval(const void *ctx, const struct env *env, struct state_txn *t,
+              const struct deployment *d)
 {
     const struct job *j = state_job(t, ctx, d->namespace, d->job_id);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a deployment that fails leads to: its status, the version of the job that it is rolled back to, the
- * evaluation that follows. For the endpoints of deployments and the leader's controller.
+ * What a deployment that fails leads to: its status, the version of the job that it is rolled back
+ * to, the evaluation that follows. For the endpoints of deployments and the leader's controller.
  */
 #ifndef PADDOCK_SERVER_LEADER_ROLLBACK_H
 #define PADDOCK_SERVER_LEADER_ROLLBACK_H
@@ -9,10 +9,10 @@
 #include "server/env.h"
 #include "server/state/state.h"
 
-/* `u` becomes "failed" with `desc` and, when `revert`, what is done about it. The job to roll back to, NULL:
- * none (nothing is stable, or it is the same specification). Owned by ctx. */
-struct job *rollback_job(const void *ctx, struct state_txn *t, const struct deployment *d, const char *desc,
-                         bool revert, struct deployment_status_update *u);
+/* `u` becomes "failed" with `desc` and, when `revert`, what is done about it. The job to roll back
+ * to, NULL: none (nothing is stable, or it is the same specification). Owned by ctx. */
+struct job *rollback_job(const void *ctx, struct state_txn *t, const struct deployment *d,
+                         const char *desc, bool revert, struct deployment_status_update *u);
 /* Some group asks for it. */
 bool rollback_wanted(const struct deployment *d);
 /* By its own priority. NULL: its job is gone. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The live node table, and the scheduler's view over the state. The live table follows the log on the apply
- * thread of every server, leading or not; a worker gets a snapshot of the state and a copy of the
- * table of the same moment.
+ * The live node table, and the scheduler's view over the state. The live table follows the log on
+ * the apply thread of every server, leading or not; a worker gets a snapshot of the state and a
+ * copy of the table of the same moment.
  */
 #ifndef PADDOCK_SERVER_SCHED_VIEW_ADAPTER_H
 #define PADDOCK_SERVER_SCHED_VIEW_ADAPTER_H
@@ -25,7 +25,8 @@ void live_node_gone(struct live *l, const char *id);
 /* The allocation as stored now, at `index`. */
 void live_alloc(struct live *l, const struct allocation *a, uint64_t index);
 void live_alloc_gone(struct live *l, const char *id, uint64_t index);
-/* Index of the last change of an allocation on the node, or of the node; 0: none since the start. */
+/* Index of the last change of an allocation on the node, or of the node; 0: none since the start.
+ */
 uint64_t live_changed(const struct live *l, const char *node_id);
 
 /* The allocation is counted on that node; *ret_u is what it holds. */

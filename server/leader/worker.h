@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Scheduler workers: threads that take a job from a bounded queue, run it, and sleep when there is
- * none. They share nothing: a job brings its snapshot and hands its result back by server_post_apply.
+ * none. They share nothing: a job brings its snapshot and hands its result back by
+ * server_post_apply.
  */
 #ifndef PADDOCK_SERVER_LEADER_WORKER_H
 #define PADDOCK_SERVER_LEADER_WORKER_H

@@ -127,10 +127,11 @@ check_log(struct found *f, struct err *e)
         return 0;
     if (f->cluster[0] == '\0')
         return keep(f, f->o.known, f->o.self.id, e);
-    return err_set(e, -ERR_CONFLICT,
-                   "'%s' names the cluster %s, but the log beside it is of %s: one of them was copied from "
-                   "another server; restore both, or start empty",
-                   f->path, f->cluster, f->o.known);
+    return err_set(
+        e, -ERR_CONFLICT,
+        "'%s' names the cluster %s, but the log beside it is of %s: one of them was copied from "
+        "another server; restore both, or start empty",
+        f->path, f->cluster, f->o.known);
 }
 
 int
@@ -252,8 +253,11 @@ found_hello(struct found *f, const void *ctx, const struct server_hello *from)
             ask(k); /* who is new is a member soon */
     }
     struct server_seen *s = mem_new(h, struct server_seen);
-    *s = (struct server_seen){
-        .id = h->id, .name = h->name, .addr = h->addr, .serf = h->serf, .non_voting = h->non_voting};
+    *s = (struct server_seen){.id = h->id,
+                              .name = h->name,
+                              .addr = h->addr,
+                              .serf = h->serf,
+                              .non_voting = h->non_voting};
     list_add(h, h->seen, s);
     for (struct known *k = f->known; k != NULL; k = k->next) {
         if (k->ours || !is_alive(k) || !is_first(f, k))
@@ -299,8 +303,8 @@ voters_seen(const struct server_hello *h)
     return n;
 }
 
-/* The servers that would found a cluster with this one: all others that are alive and are to vote, and they
- * are `expect`, and have heard each other. 0: not so (yet). */
+/* The servers that would found a cluster with this one: all others that are alive and are to vote,
+ * and they are `expect`, and have heard each other. 0: not so (yet). */
 static size_t
 founders(struct found *f, struct known *v[KNOWN_MAX])
 {
@@ -312,7 +316,8 @@ founders(struct found *f, struct known *v[KNOWN_MAX])
         const struct server_hello *h = v[i]->hello;
         const char *wrong = NULL;
         if (!str_empty(h->cluster) && !str_eq(h->cluster, f->cluster))
-            wrong = "another server is of a cluster already, and this one of none: it waits to join it";
+            wrong =
+                "another server is of a cluster already, and this one of none: it waits to join it";
         else if (h->expect != f->o.self.expect)
             wrong = "another server has a different bootstrap_expect: set the same one on all";
         else if (str_eq(h->name, f->o.self.name))
@@ -410,8 +415,8 @@ round_soon(struct found *f)
     f->soon = true;
 }
 
-/* A new server joins the cluster that it hears of: it takes the cluster's id as if it had consented to its
- * founder, and waits for the leader's entries. */
+/* A new server joins the cluster that it hears of: it takes the cluster's id as if it had consented
+ * to its founder, and waits for the leader's entries. */
 static void
 try_join(struct found *f, const struct server_hello *h)
 {
@@ -454,7 +459,8 @@ is_fit(struct found *f, const struct known *k)
     return !twice;
 }
 
-/* A member, one that has not left, or one that answers since it has: what it said before may not say that. */
+/* A member, one that has not left, or one that answers since it has: what it said before may not
+ * say that. */
 static bool
 is_back(struct found *f, struct known *k, const struct core_status *st)
 {
@@ -486,7 +492,8 @@ grow(struct found *f)
     if (!f->is_ready || f->leaves || !core_is_leader(f->o.core))
         return;
     core_status(f->o.core, tmp, &st);
-    if (f->o.self.non_voting) { /* it voted before it was started again: another one takes its vote */
+    if (f->o.self.non_voting) {
+        /* it voted before it was started again: another one takes its vote */
         core_transfer(f->o.core, 0);
         return;
     }
@@ -495,12 +502,13 @@ grow(struct found *f)
             v[n++] = (struct grow_server){k->hello->id, k->hello->addr, k->hello->non_voting};
     }
     enum grow what = grow_next(tmp, &st, v, n, &conf, &who);
-    static const char *const words[] = {[GROW_JOINS] = "a server joins, and has no vote until it has the log",
-                                        [GROW_VOTES] = "a server has the log, and gets its vote",
-                                        [GROW_REPLACES] = "a server has lost its data: the member at its "
-                                                          "address is taken out, and it joins as a new one",
-                                        [GROW_YIELDS] = "a server is not to vote, and has no vote any more",
-                                        [GROW_MOVES] = "a server has another address"};
+    static const char *const words[] = {
+        [GROW_JOINS] = "a server joins, and has no vote until it has the log",
+        [GROW_VOTES] = "a server has the log, and gets its vote",
+        [GROW_REPLACES] = "a server has lost its data: the member at its "
+                          "address is taken out, and it joins as a new one",
+        [GROW_YIELDS] = "a server is not to vote, and has no vote any more",
+        [GROW_MOVES] = "a server has another address"};
     if (what == GROW_NOTHING)
         return;
     log_info("found", words[what], "server", LOG_U64(who->id), "address", who->addr, NULL);
@@ -607,7 +615,10 @@ round_cb(void *arg)
              "waits for the founder of its cluster; if that is lost for good, remove the file on "
              "all",
              "?");
-    f->round = env_timer(f->o.env, !f->is_ready ? ROUND_MS : f->soon ? ROUND_SOON_MS : ROUND_LATER_MS,
+    f->round = env_timer(f->o.env,
+                         !f->is_ready ? ROUND_MS
+                         : f->soon    ? ROUND_SOON_MS
+                                      : ROUND_LATER_MS,
                          round_cb, f);
 }
 
@@ -631,8 +642,8 @@ found_new(const struct found_opts *o, struct found **ret, struct err *e)
     for (size_t i = 0; i < o->join.n; i++) {
         struct err wrong = ERR_INIT;
         if (join(f, o->join.v[i], &wrong) == NULL)
-            log_warn("found", "an address to join is ignored", "address", o->join.v[i], "error", wrong.text,
-                     NULL);
+            log_warn("found", "an address to join is ignored", "address", o->join.v[i], "error",
+                     wrong.text, NULL);
     }
     *ret = f;
     return 0;

@@ -54,13 +54,14 @@ can_yield(const struct core_status *st, uint64_t id, const struct grow_server *v
 
 /* About a server that is heard; *ret: the member concerned. */
 static enum grow
-grow_of(const struct core_status *st, const struct grow_server *v, size_t n, const struct grow_server *s,
-        size_t *ret)
+grow_of(const struct core_status *st, const struct grow_server *v, size_t n,
+        const struct grow_server *s, size_t *ret)
 {
     const struct peer *p = in_conf(st, s->id, ret), *other = taken(st, s);
     if (p == NULL && other != NULL) {
         (void)in_conf(st, other->id, ret);
-        return !is_heard(v, n, other->id) && can_yield(st, other->id, v, n) ? GROW_REPLACES : GROW_NOTHING;
+        return !is_heard(v, n, other->id) && can_yield(st, other->id, v, n) ? GROW_REPLACES
+                                                                            : GROW_NOTHING;
     }
     if (p == NULL)
         return st->conf.n < CONSENSUS_PEERS_MAX ? GROW_JOINS : GROW_NOTHING;

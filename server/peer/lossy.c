@@ -92,7 +92,8 @@ test_hook_lossy(const char *addr, const struct value *body)
     l = l != NULL ? l : find("");
     if (l != NULL) {
         int64_t last = l->last_ms;
-        *l = (struct lossy){.drop = part(value_get(body, "drop")), .dup = part(value_get(body, "dup"))};
+        *l = (struct lossy){.drop = part(value_get(body, "drop")),
+                            .dup = part(value_get(body, "dup"))};
         l->last_ms = last;
         l->least_ms = whole(two ? delay->list.v[0] : delay);
         l->most_ms = two ? whole(delay->list.v[1]) : l->least_ms;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Links between servers that tests make worse (server/hook.h): in a build with --enable-fault-injection. In
- * any other nothing happens to a message.
+ * Links between servers that tests make worse (server/hook.h): in a build with
+ * --enable-fault-injection. In any other nothing happens to a message.
  */
 #ifndef PADDOCK_SERVER_PEER_LOSSY_H
 #define PADDOCK_SERVER_PEER_LOSSY_H
@@ -20,7 +20,8 @@ struct test_way {
 
 #ifdef FAULT_INJECTION
 
-/* One that leaves now, by the address of its receiver; true: one of that server is lost. Any thread. */
+/* One that leaves now, by the address of its receiver; true: one of that server is lost. Any
+ * thread. */
 struct test_way test_hook_out(const char *addr, const struct env *env);
 bool test_hook_in(const char *addr);
 /* The link to that server is as the body of /v1/test/link says from now on. */

@@ -255,8 +255,8 @@ link_closed(void *arg, int code)
     if (p->stopping)
         return;
     if (worked && !l->refused) {
-        /* Its process may be gone: ask at once. One that is just ending may still take the connection, and
-         * reset it: then ask again. */
+        /* Its process may be gone: ask at once. One that is just ending may still take the
+         * connection, and reset it: then ask again. */
         l->asks = PEER_ASKS;
         link_dial(l);
         return;
@@ -286,7 +286,8 @@ link_dial(struct link *l)
         return;
     }
     l->peers->open++;
-    l->state = LINK_DIALING; /* for so long: the kernel asks less and less often a host that was away */
+    /* for so long: the kernel asks less and less often a host that was away */
+    l->state = LINK_DIALING;
     l->timer = env_timer(&l->peers->env, PEER_GREET_MS, link_greet_late, l);
 }
 

@@ -104,8 +104,8 @@ is_slow(const struct consensus *c)
     return c->r.election_timeout != c->busy.election_ms;
 }
 
-/* Of a leader: when nothing was proposed for a while and each server has what was, its appends say so,
- * and a few appends later they are fewer: their receivers know by then. True: now they are. */
+/* Of a leader: when nothing was proposed for a while and each server has what was, its appends say
+ * so, and a few appends later they are fewer: their receivers know by then. True: now they are. */
 static bool
 leader_pace(struct consensus *c, int64_t now)
 {
@@ -332,7 +332,8 @@ metadata_in(const struct consensus_snapshot *s, struct raft_snapshot_metadata *m
     m->index = s->index;
     m->term = s->term;
     m->configuration_index = s->conf_index;
-    return consensus_conf_valid(&s->conf) ? library_conf(&s->conf, &m->configuration) : -ERR_INVALID;
+    return consensus_conf_valid(&s->conf) ? library_conf(&s->conf, &m->configuration)
+                                          : -ERR_INVALID;
 }
 
 int
@@ -396,7 +397,8 @@ consensus_propose(struct consensus *c, int64_t now, const struct record *r, size
     struct raft_event ev = event(RAFT_SUBMIT, now);
     ev.submit.entries = entries_lent(r, n, c->r.current_term);
     ev.submit.n = (unsigned)n;
-    /* the library lets a probed server wait for a heartbeat, and probes servers not heard in a lull */
+    /* the library lets a probed server wait for a heartbeat, and probes servers not heard in a lull
+     */
     c->to_all = now - c->busy_ms >= (int64_t)c->busy.heartbeat_ms;
     leader_busy(c, now);
     int rc = step(c, &ev);
@@ -539,8 +541,8 @@ receive_vote(struct consensus *c, struct raft_event *ev)
     return rc;
 }
 
-/* Guard 7: in probe mode the library takes it, its next index falls below the match index, and that peer
- * gets empty messages until the end of the term. */
+/* Guard 7: in probe mode the library takes it, its next index falls below the match index, and that
+ * peer gets empty messages until the end of the term. */
 static bool
 stale_rejection(const struct consensus *c, const struct peer_msg *m)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Consensus: a facade over the pure core of libraft 0.22.1, raft_step(). An event goes in, updates come
- * out (on_update, synchronously, in order); it does no I/O and reads no clock. consensus.c alone
- * sees <raft.h> (consensus_int.h), so the core can be replaced.
+ * Consensus: a facade over the pure core of libraft 0.22.1, raft_step(). An event goes in, updates
+ * come out (on_update, synchronously, in order); it does no I/O and reads no clock. consensus.c
+ * alone sees <raft.h> (consensus_int.h), so the core can be replaced.
  *
- * The owner of a struct consensus (the raft thread) does what an update says, in this order: make term
- * and vote durable; truncate and append entries (durable later: consensus_persisted); send messages;
- * apply entries that are committed *and* persisted; arm the timer.
+ * The owner of a struct consensus (the raft thread) does what an update says, in this order: make
+ * term and vote durable; truncate and append entries (durable later: consensus_persisted); send
+ * messages; apply entries that are committed *and* persisted; arm the timer.
  *
- * Fourteen defects of the library are contained here (pinned by tests/server/raft/test-consensus.c, and 9,
- * 10, 11, 13 by seeds of test-sim.c):
+ * Fourteen defects of the library are contained here (pinned by tests/server/raft/test-consensus.c,
+ * and 9, 10, 11, 13 by seeds of test-sim.c):
  *  1 a received AppendEntries is split so that a config change is alone in its part;
  *  2 one that starts below our own snapshot is clamped to it;
  *  3 no config change before an entry of the current term is committed;
@@ -20,11 +20,11 @@
  *  8 an append that ends before what is known to be committed does not take the commit index back;
  *  9 a sole voter begins in a new term: in its old one another may have led;
  * 10 a follower that has heard no leader for an election timeout has none, and does not deny votes;
- * 11 is the transport's: a configuration leaves only when it is durable here (struct peer_msg, entries);
- * 12 a change is of one server;
- * 13 a snapshot transfer that failed blocks its peer for 2 s, not for 30;
- * 14 a candidate whose election ran out asks for pre-votes again, or a removed one deposes each leader.
- * Its asserts are compiled out, so every field of a peer's message is checked before a step.
+ * 11 is the transport's: a configuration leaves only when it is durable here (struct peer_msg,
+ * entries); 12 a change is of one server; 13 a snapshot transfer that failed blocks its peer for 2
+ * s, not for 30; 14 a candidate whose election ran out asks for pre-votes again, or a removed one
+ * deposes each leader. Its asserts are compiled out, so every field of a peer's message is checked
+ * before a step.
  */
 #ifndef PADDOCK_SERVER_RAFT_CONSENSUS_H
 #define PADDOCK_SERVER_RAFT_CONSENSUS_H
@@ -68,7 +68,7 @@ struct peer_msg {
     uint64_t peer; /* receiver, or sender */
     const char *addr;
     uint64_t term;
-    uint64_t index;    /* append: of the entry before; vote, timeout now: last; snapshot: its index */
+    uint64_t index; /* append: of the entry before; vote, timeout now: last; snapshot: its index */
     uint64_t log_term; /* term of that entry */
     uint64_t commit;   /* append */
     uint64_t rejected; /* append result: index that was refused, 0: accepted */
@@ -77,7 +77,7 @@ struct peer_msg {
     bool disrupt;      /* vote: sent by leave of the leader */
     bool pre_vote;     /* vote, vote result */
     bool granted;      /* vote result */
-    bool quiet;        /* append: nothing is written; the next comes at the pace of a quiet cluster */
+    bool quiet; /* append: nothing is written; the next comes at the pace of a quiet cluster */
     /* Append. Outgoing: only `n`; the transport reads entries index + 1 .. index + n from the log.
      * They end before a configuration that is not durable here (guard 11).
      * Incoming: borrowed for the call; record.index is not used. */
@@ -120,7 +120,7 @@ struct consensus_start {
     uint64_t term;
     uint64_t vote;
     const struct consensus_snapshot *snapshot; /* NULL: none */
-    uint64_t first;                            /* index of entries[0]; snapshot index + 1 when n == 0 */
+    uint64_t first; /* index of entries[0]; snapshot index + 1 when n == 0 */
     const struct record *entries;              /* data of RECORD_CONFIG only */
     size_t n;
 };
@@ -192,11 +192,13 @@ struct consensus_status {
 void consensus_status(struct consensus *c, struct consensus_status *ret);
 /* Of a leader: what that server is known to hold; 0: nothing, or we do not lead. */
 uint64_t consensus_match(const struct consensus *c, uint64_t id);
-/* The process of server `id` is gone (its host refuses connections). If it is the leader that we follow, it
- * is forgotten, and we stand for election after `after_ms` more. Returns when to call consensus_timeout(). */
+/* The process of server `id` is gone (its host refuses connections). If it is the leader that we
+ * follow, it is forgotten, and we stand for election after `after_ms` more. Returns when to call
+ * consensus_timeout(). */
 int64_t consensus_leader_gone(struct consensus *c, int64_t now, uint64_t id, unsigned after_ms);
 
-/* Whether a message to server `id` makes sense; `lead_term`: of a leader, its term; else 0 (message.c). */
+/* Whether a message to server `id` makes sense; `lead_term`: of a leader, its term; else 0
+ * (message.c). */
 int consensus_msg_check(uint64_t id, uint64_t lead_term, const struct peer_msg *m, struct err *e);
 
 /* --- configurations (conf.c) --- */
@@ -206,7 +208,8 @@ bool consensus_conf_valid(const struct peer_list *l);
 int consensus_conf_encode(const void *ctx, const struct peer_list *conf, void **ret, size_t *ret_n);
 /* -ERR_CORRUPT; what it gives is owned by ctx. */
 int consensus_conf_decode(const void *ctx, const void *data, size_t n, struct peer_list *ret);
-/* How many servers differ: those of `to` that are not in `from` as they are, and those of `from` alone. */
+/* How many servers differ: those of `to` that are not in `from` as they are, and those of `from`
+ * alone. */
 size_t consensus_conf_changes(const struct peer_list *from, const struct peer_list *to);
 /* Server `id` is the only voter of the configuration that it starts with. */
 bool consensus_sole_voter(const struct consensus_start *s, uint64_t id);

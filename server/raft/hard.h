@@ -18,9 +18,11 @@ struct hard {
     uint64_t vote;
 };
 
-/* Opens or makes it in the directory `dirfd`, called `dir` in messages. -ERR_CORRUPT: no good slot. */
+/* Opens or makes it in the directory `dirfd`, called `dir` in messages. -ERR_CORRUPT: no good slot.
+ */
 int hard_open(struct hard *h, int dirfd, const char *dir, struct err *e);
-/* Durable when it returns 0; else -errno, and nobody knows what is on disk; *ret_what says at what. */
+/* Durable when it returns 0; else -errno, and nobody knows what is on disk; *ret_what says at what.
+ */
 int hard_set(struct hard *h, uint64_t term, uint64_t vote, const char **ret_what);
 
 #endif

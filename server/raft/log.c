@@ -78,7 +78,8 @@ struct raft_log {
 static _Noreturn void
 disk_fatal(struct raft_log *l, const char *what, int errnum)
 {
-    log_error("raft", "the disk failed under the Raft log: nothing more can be acknowledged, leaving",
+    log_error("raft",
+              "the disk failed under the Raft log: nothing more can be acknowledged, leaving",
               "dir", l->dir, "at", what, "error", strerror(errnum), NULL);
     log_fatal_exit();
 }
@@ -112,7 +113,8 @@ static bool
 wait_for_space(struct raft_log *l, const char *what, int errnum)
 {
     if (!l->short_of)
-        log_error("raft", "the Raft log waits for space; writes wait with it, and new ones are refused",
+        log_error("raft",
+                  "the Raft log waits for space; writes wait with it, and new ones are refused",
                   "dir", l->dir, "at", what, "error", strerror(errnum), NULL);
     l->short_of = true;
     struct timespec ts;
@@ -205,8 +207,8 @@ segment_try(struct raft_log *l, uint64_t first, size_t size)
     return 0;
 }
 
-/* A new segment; `first` is the next index at its start; the writer's thread, or at open. False when
- * there is no space for it and the log is to be closed. */
+/* A new segment; `first` is the next index at its start; the writer's thread, or at open. False
+ * when there is no space for it and the log is to be closed. */
 static bool
 segment_create(struct raft_log *l, uint64_t first, size_t need)
 {
@@ -342,14 +344,16 @@ refuse(struct raft_log *l, struct err *e)
     str_copy(cause, sizeof(cause), e->text);
     int code = e->code;
     err_clear(e);
-    return err_set(e, code,
-                   "the Raft log is corrupt and the server does not start with a shortened one: %s. "
-                   "Restore '%s' from a backup, or, when other servers hold the data (or it may be "
-                   "lost), remove that directory and start again empty",
-                   cause, l->dir);
+    return err_set(
+        e, code,
+        "the Raft log is corrupt and the server does not start with a shortened one: %s. "
+        "Restore '%s' from a backup, or, when other servers hold the data (or it may be "
+        "lost), remove that directory and start again empty",
+        cause, l->dir);
 }
 
-/* Zeros over a torn write, in place: no space is needed, and cut off again it is as torn as before. */
+/* Zeros over a torn write, in place: no space is needed, and cut off again it is as torn as before.
+ */
 static int
 erase_tail(int fd, size_t from, size_t to)
 {
@@ -371,7 +375,8 @@ resume_last(struct raft_log *l, const struct segment_end *end, struct err *e)
     struct segment *s = &l->segs[l->n_segs - 1];
     segment_name(name, s->seq);
     if (end->headless) {
-        /* Never written to. The next segment takes its place, name and all: there must be no gap. */
+        /* Never written to. The next segment takes its place, name and all: there must be no gap.
+         */
         l->n_segs--;
         l->next_seq = s->seq;
         return 0;
@@ -415,8 +420,9 @@ scan_all(struct raft_log *l, struct err *e)
         uint64_t seq = l->segs[i].seq;
         l->next_seq = seq + 1;
         if (i > 0 && (end.torn || end.headless)) {
-            err_set(e, -ERR_CORRUPT, "'%s/log-%020" PRIu64 "' ends in damage, but later segments exist",
-                    l->dir, seq - 1);
+            err_set(e, -ERR_CORRUPT,
+                    "'%s/log-%020" PRIu64 "' ends in damage, but later segments exist", l->dir,
+                    seq - 1);
             return refuse(l, e);
         }
         if (i > 0 && seq != l->segs[i - 1].seq + 1) {
@@ -476,7 +482,8 @@ record_len(const uint8_t *p)
     return record_size((size_t)p[4] << 24 | (size_t)p[5] << 16 | (size_t)p[6] << 8 | p[7]);
 }
 
-/* Seals and writes a queue of records; a new segment where one does not fit. False: not all of it. */
+/* Seals and writes a queue of records; a new segment where one does not fit. False: not all of it.
+ */
 static bool
 write_queue(struct raft_log *l, struct buf *q)
 {
@@ -611,7 +618,8 @@ raft_log_close(struct raft_log *l)
 }
 
 size_t
-raft_log_files(struct raft_log *l, const void *ctx, uint64_t from, uint64_t **ret_seq, int *ret_dirfd)
+raft_log_files(struct raft_log *l, const void *ctx, uint64_t from, uint64_t **ret_seq,
+               int *ret_dirfd)
 {
     pthread_mutex_lock(&l->mutex);
     size_t i = l->n_segs;
@@ -661,7 +669,8 @@ raft_log_room(const struct raft_log *l, size_t elsewhere, struct err *e)
     if (left >= DISK_ROOM_MIN || (left >= DISK_LOG_ROOM && left + elsewhere >= DISK_ROOM_MIN))
         return 0;
     return err_set(e, -ENOSPC,
-                   "the disk of \"%s\" is nearly full: %" PRIu64 " MiB are free, %d MiB are needed; "
+                   "the disk of \"%s\" is nearly full: %" PRIu64
+                   " MiB are free, %d MiB are needed; "
                    "free some space",
                    l->dir, left >> 20, DISK_ROOM_MIN >> 20);
 }

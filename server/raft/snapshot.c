@@ -32,8 +32,8 @@ snap_name(char out[40], uint64_t index)
     snprintf(out, 40, "snapshot-%020" PRIu64, index);
 }
 
-/* The newest index in the directory, 0: none; removes the others when `keep` is not 0; `clean`: and what
- * an unfinished write left, which nobody is at. */
+/* The newest index in the directory, 0: none; removes the others when `keep` is not 0; `clean`: and
+ * what an unfinished write left, which nobody is at. */
 static int
 list(int dirfd, const char *dir, uint64_t keep, bool clean, uint64_t *ret, struct err *e)
 {
@@ -267,11 +267,12 @@ unmap(struct reader *r)
 static int
 corrupt(const char *dir, uint64_t index, struct err *e)
 {
-    return err_set(e, -ERR_CORRUPT,
-                   "the snapshot '%s/snapshot-%020" PRIu64 "' is damaged. Restore it from a backup, "
-                   "or, when other servers hold the data (or it may be lost), remove '%s' and start "
-                   "again empty",
-                   dir, index, dir);
+    return err_set(
+        e, -ERR_CORRUPT,
+        "the snapshot '%s/snapshot-%020" PRIu64 "' is damaged. Restore it from a backup, "
+        "or, when other servers hold the data (or it may be lost), remove '%s' and start "
+        "again empty",
+        dir, index, dir);
 }
 
 int
@@ -357,7 +358,8 @@ snapshot_check(const char *dir, const char *name, const void *ctx, struct consen
         return rc;
     bool ok = is_whole(&r) && read_head(&r, ctx, ret);
     unmap(&r);
-    return ok ? 0 : err_set(e, -ERR_CORRUPT, "the copy of a snapshot '%s/%s' is damaged", dir, name);
+    return ok ? 0
+              : err_set(e, -ERR_CORRUPT, "the copy of a snapshot '%s/%s' is damaged", dir, name);
 }
 
 int

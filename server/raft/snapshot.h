@@ -33,9 +33,10 @@ int snapshot_find(const char *dir, const void *ctx, struct consensus_snapshot *r
 int snapshot_read(const char *dir, uint64_t index, snapshot_row_fn *fn, void *arg, struct err *e);
 
 /* A copy of a snapshot under another name: 0 when it is whole. What `ret` holds is owned by ctx. */
-int snapshot_check(const char *dir, const char *name, const void *ctx, struct consensus_snapshot *ret,
-                   struct err *e);
-/* Opens the newest one, or that of *index if that is not 0; *index and *size are filled. Negative errno. */
+int snapshot_check(const char *dir, const char *name, const void *ctx,
+                   struct consensus_snapshot *ret, struct err *e);
+/* Opens the newest one, or that of *index if that is not 0; *index and *size are filled. Negative
+ * errno. */
 int snapshot_open(const char *dir, uint64_t *index, uint64_t *size);
 /* The copy becomes the newest snapshot; durable. Negative errno. */
 int snapshot_adopt(const char *dir, const char *name, uint64_t index);

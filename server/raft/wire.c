@@ -29,7 +29,8 @@ put_msg(struct buf *out, const struct peer_msg *m)
     buf_put_u8(out, (uint8_t)m->type);
     buf_put_u8(out, (uint8_t)((m->disrupt ? DISRUPT : 0) | (m->pre_vote ? PRE_VOTE : 0) |
                               (m->granted ? GRANTED : 0) | (m->quiet ? QUIET : 0)));
-    const uint64_t v[] = {m->term, m->index, m->log_term, m->commit, m->rejected, m->last, m->stamp};
+    const uint64_t v[] = {m->term,     m->index, m->log_term, m->commit,
+                          m->rejected, m->last,  m->stamp};
     for (size_t i = 0; i < ARRAY_LEN(v); i++)
         buf_put_u64(out, v[i]);
     buf_put_u32(out, (uint32_t)m->n);
@@ -138,7 +139,8 @@ get_msg(struct reader *r, const void *ctx, struct peer_msg *m)
     m->pre_vote = flags & PRE_VOTE;
     m->granted = flags & GRANTED;
     m->quiet = flags & QUIET;
-    uint64_t *const v[] = {&m->term, &m->index, &m->log_term, &m->commit, &m->rejected, &m->last, &m->stamp};
+    uint64_t *const v[] = {&m->term,     &m->index, &m->log_term, &m->commit,
+                           &m->rejected, &m->last,  &m->stamp};
     for (size_t i = 0; i < ARRAY_LEN(v); i++)
         *v[i] = number(r, 8);
     m->n = (size_t)number(r, 4);

@@ -13,8 +13,8 @@
  *               u32 entries | each: u64 term | u8 type | u32 length | data
  *
  * A connection begins with a hello of who made it, which alone sends messages then; the other side
- * answers it once, with welcome or refused. A server that is behind the log is sent the leader's snapshot
- * file, piece after piece; it says with each how far it has it.
+ * answers it once, with welcome or refused. A server that is behind the log is sent the leader's
+ * snapshot file, piece after piece; it says with each how far it has it.
  */
 #ifndef PADDOCK_SERVER_RAFT_WIRE_H
 #define PADDOCK_SERVER_RAFT_WIRE_H
@@ -30,7 +30,14 @@ enum {
     WIRE_ENTRY_MIN = 13,
 };
 
-enum wire_kind { WIRE_HELLO = 1, WIRE_WELCOME, WIRE_REFUSED, WIRE_MSG, WIRE_PIECE, WIRE_PIECE_TAKEN };
+enum wire_kind {
+    WIRE_HELLO = 1,
+    WIRE_WELCOME,
+    WIRE_REFUSED,
+    WIRE_MSG,
+    WIRE_PIECE,
+    WIRE_PIECE_TAKEN
+};
 
 /* Of the file of a snapshot; taken: only index and offset, up to which it is there. */
 struct wire_piece {

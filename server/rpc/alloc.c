@@ -118,8 +118,8 @@ check_get_many(const struct alloc_get_allocs_request *req, struct err *e)
     return 0;
 }
 
-/* Allocations by id, each Job once; ids that are gone are left out. It ends where GET_ALLOCS_BYTES are
- * passed: Handled says where to go on. */
+/* Allocations by id, each Job once; ids that are gone are left out. It ends where GET_ALLOCS_BYTES
+ * are passed: Handled says where to go on. */
 static int
 get_many_run(struct read *r, struct state_txn *t, struct err *e)
 {
@@ -283,7 +283,8 @@ const struct read_row read_eval_get_eval = {.tables = STATE_BIT(STATE_EVALS),
 static void
 evals_deleted(struct write *w, uint64_t index, struct fsm_result *res)
 {
-    struct eval_delete_response resp = {.count = (int64_t)FSM_COUNT(res, EVALS, DELETED), .index = index};
+    struct eval_delete_response resp = {.count = (int64_t)FSM_COUNT(res, EVALS, DELETED),
+                                        .index = index};
 
     rpc_reply(w->call, &resp);
 }

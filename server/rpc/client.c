@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Client.*: what the client role of a node answers, asked over the connection that the node made. Any
- * server passes it on; the way to a node is the connection over which it last proved itself.
+ * Client.*: what the client role of a node answers, asked over the connection that the node made.
+ * Any server passes it on; the way to a node is the connection over which it last proved itself.
  */
 #include <utlist.h>
 

@@ -179,8 +179,8 @@ next_eval(struct write *w, struct state_txn *t, const struct deployment *d, stru
 }
 
 static struct job *
-fail_to(struct write *w, struct state_txn *t, const struct deployment *d, struct deployment_status_update *u,
-        struct change *c)
+fail_to(struct write *w, struct state_txn *t, const struct deployment *d,
+        struct deployment_status_update *u, struct change *c)
 {
     struct job *to = rollback_job(w->ctx, t, d, u->status_description, rollback_wanted(d), u);
 
@@ -212,9 +212,9 @@ static int
 prepare_pause(struct write *w, struct state_txn *t, struct err *e)
 {
     const struct deployment_pause_request *req = w->req;
-    struct deployment *d =
-        active(w, t, req->deployment_id,
-               req->pause ? "can't pause terminal deployment" : "can't resume terminal deployment", e);
+    struct deployment *d = active(
+        w, t, req->deployment_id,
+        req->pause ? "can't pause terminal deployment" : "can't resume terminal deployment", e);
 
     if (d == NULL)
         return e->code;
@@ -263,9 +263,11 @@ prepare_unblock(struct write *w, struct state_txn *t, struct err *e)
 
 const struct write_row write_deployment_unblock = {prepare_unblock, changed};
 
-/* What is said to be unhealthy fails the deployment; it is rolled back when a group of these asks for it. */
+/* What is said to be unhealthy fails the deployment; it is rolled back when a group of these asks
+ * for it. */
 static bool
-reverts(struct write *w, struct state_txn *t, const struct deployment *d, const struct str_list *bad)
+reverts(struct write *w, struct state_txn *t, const struct deployment *d,
+        const struct str_list *bad)
 {
     bool wanted = false;
 
@@ -284,7 +286,8 @@ prepare_health(struct write *w, struct state_txn *t, struct err *e)
 
     if (!str_empty(req->deployment_id) &&
         req->healthy_allocation_ids.n + req->unhealthy_allocation_ids.n == 0)
-        return err_set(e, -ERR_INVALID, "must specify at least one healthy/unhealthy allocation ID");
+        return err_set(e, -ERR_INVALID,
+                       "must specify at least one healthy/unhealthy allocation ID");
     struct deployment *d = active(w, t, req->deployment_id,
                                   "can't set health of allocations for a terminal deployment", e);
     if (d == NULL)

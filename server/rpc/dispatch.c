@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Job.Dispatch and Periodic.Force: children of a job, asked for. The errors are Nomad's, in its words.
+ * Job.Dispatch and Periodic.Force: children of a job, asked for. The errors are Nomad's, in its
+ * words.
  */
 #include <inttypes.h>
 
@@ -25,8 +26,8 @@ brackets(const void *ctx, const struct str_list *l)
 }
 
 static int
-check_meta(const void *ctx, const struct job_dispatch_request *req, const struct parameterized_job_config *p,
-           struct err *e)
+check_meta(const void *ctx, const struct job_dispatch_request *req,
+           const struct parameterized_job_config *p, struct err *e)
 {
     struct str_list over = {0}, missing = {0};
 
@@ -52,12 +53,14 @@ check_meta(const void *ctx, const struct job_dispatch_request *req, const struct
 }
 
 static int
-check_request(const void *ctx, const struct job_dispatch_request *req, const struct job *j, struct err *e)
+check_request(const void *ctx, const struct job_dispatch_request *req, const struct job *j,
+              struct err *e)
 {
     const struct parameterized_job_config *p = j->parameterized_job;
 
     if (str_eq(p->payload, "required") && req->payload.n == 0)
-        return err_set(e, -ERR_INTERNAL, "Payload is not provided but required by parameterized job");
+        return err_set(e, -ERR_INTERNAL,
+                       "Payload is not provided but required by parameterized job");
     if (str_eq(p->payload, "forbidden") && req->payload.n > 0)
         return err_set(e, -ERR_INTERNAL, "Payload provided but forbidden by parameterized job");
     if (req->payload.n > DISPATCH_PAYLOAD_MAX)
@@ -66,10 +69,11 @@ check_request(const void *ctx, const struct job_dispatch_request *req, const str
     if (check_meta(ctx, req, p, e) < 0)
         return e->code;
     if (req->priority != 0 && (req->priority < PRIORITY_MIN || req->priority > PRIORITY_MAX))
-        return err_set(e, -ERR_INTERNAL, "dispatch job priority must be between [%d, %d]", PRIORITY_MIN,
-                       PRIORITY_MAX);
+        return err_set(e, -ERR_INTERNAL, "dispatch job priority must be between [%d, %d]",
+                       PRIORITY_MIN, PRIORITY_MAX);
     if (strlen(j->id) + strlen(str_or(req->id_prefix_template, "")) > JOB_DISPATCH_ID_MAX)
-        return err_set(e, -ERR_INVALID, "the id of the job and IdPrefixTemplate are longer than %d bytes",
+        return err_set(e, -ERR_INVALID,
+                       "the id of the job and IdPrefixTemplate are longer than %d bytes",
                        JOB_DISPATCH_ID_MAX);
     if (!str_empty(req->id_prefix_template) && !plain_job_id(req->id_prefix_template))
         return err_set(e, -ERR_INVALID, "IdPrefixTemplate holds a blank or a control character");
@@ -174,9 +178,10 @@ prepare_force(struct write *w, struct state_txn *t, struct err *e)
         return err_set(e, -ERR_INTERNAL, "%s",
                        j == NULL ? "job not found" : "can't force launch non-periodic job");
     if (!job_periodic_active(j))
-        return err_set(e, -ERR_INTERNAL,
-                       "force launch for job \"%s\" failed: can't force run non-tracked job \"%s\" (%s)",
-                       j->id, j->id, j->namespace);
+        return err_set(
+            e, -ERR_INTERNAL,
+            "force launch for job \"%s\" failed: can't force run non-tracked job \"%s\" (%s)",
+            j->id, j->id, j->namespace);
     struct intent_periodic_launch *pl = mem_new(w->ctx, struct intent_periodic_launch);
     *pl = (struct intent_periodic_launch){.namespace = j->namespace,
                                           .job_id = j->id,

@@ -31,7 +31,8 @@ struct parser {
     const char *at;    /* the current token */
     enum token tok;
     char *text;   /* of a word or string */
-    bool pointer; /* it is one in "..." that begins with a slash: where a selector may be, a JSON pointer */
+    bool pointer; /* it is one in "..." that begins with a slash: where a selector may be, a JSON
+                     pointer */
     unsigned depth;
     const struct var *vars; /* the innermost */
     int n_vars;             /* in scope */
@@ -394,7 +395,8 @@ bind(struct parser *p, struct var *v, const char *name, struct spot spot)
     return v->slot;
 }
 
-/* any selector as names { expr }; "any" or "all" is read already, as is the selector's first name. */
+/* any selector as names { expr }; "any" or "all" is read already, as is the selector's first name.
+ */
 static int
 parse_each(struct parser *p, struct node_expr *n, const char *first, bool pointer)
 {

@@ -11,12 +11,12 @@
  *   names    = name | name "," name
  *   value    = "text" | `text` | word | number
  *
- * "not" binds tighter than "and", "and" than "or". A part of a selector is a field, a key of a map or
- * the number of an element of a list; fields are checked against the type when the expression is
+ * "not" binds tighter than "and", "and" than "or". A part of a selector is a field, a key of a map
+ * or the number of an element of a list; fields are checked against the type when the expression is
  * compiled. One name of any and all is an element of a list, or a key of a map; two are number and
  * element, or key and value; "_" is none. What is not there equals nothing, and is empty and nil.
- * Regular expressions are PCRE2 with a match limit. Pure; a compiled filter may be used by one thread
- * at a time.
+ * Regular expressions are PCRE2 with a match limit. Pure; a compiled filter may be used by one
+ * thread at a time.
  */
 #ifndef PADDOCK_SERVER_RPC_FILTER_H
 #define PADDOCK_SERVER_RPC_FILTER_H
@@ -30,7 +30,8 @@
 struct filter;
 
 /* Owned by ctx. NULL with an error set when `text` is malformed. */
-struct filter *filter_compile(const void *ctx, const struct type *t, const char *text, struct err *e);
+struct filter *filter_compile(const void *ctx, const struct type *t, const char *text,
+                              struct err *e);
 bool filter_match(const struct filter *f, const void *obj);
 
 #endif

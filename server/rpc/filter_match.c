@@ -10,7 +10,8 @@
 #include "common/str.h"
 #include "server/rpc/filter_int.h"
 
-/* An address of what a selector chose; of a struct, that of the struct itself. NULL: it is not there. */
+/* An address of what a selector chose; of a struct, that of the struct itself. NULL: it is not
+ * there. */
 struct place {
     const void *at;
     const struct spot *spot;
@@ -113,7 +114,8 @@ static int
 check_regex(struct node_expr *n, struct err *e)
 {
     if (strlen(n->value) > FILTER_REGEX_MAX)
-        return err_set(e, -ERR_LIMIT, "regular expression is longer than %d bytes", FILTER_REGEX_MAX);
+        return err_set(e, -ERR_LIMIT, "regular expression is longer than %d bytes",
+                       FILTER_REGEX_MAX);
     n->regex = regex_new(n, n->value, strlen(n->value), FILTER_REGEX_STEPS_MAX, e);
     return n->regex ? 0 : -ERR_INVALID;
 }
@@ -173,7 +175,8 @@ filter_check(struct node_expr *n, struct err *e)
     switch (n->op) {
     case OP_EQUAL:
         if (s->shape != FS_ONE)
-            return err_set(e, -ERR_INVALID, "field '%s' is a collection: use contains or in", s->name);
+            return err_set(e, -ERR_INVALID, "field '%s' is a collection: use contains or in",
+                           s->name);
         return check_value(n, e);
     case OP_CONTAINS:
         if (s->shape == FS_MAP)
@@ -260,7 +263,8 @@ nil_at(const struct place *p)
         return elements(p->at).v == NULL;
     if (p->spot->opt) /* `set` is the first member of each */
         return !*(const bool *)p->at;
-    return p->spot->type == FT_VALUE && *(void *const *)p->at == NULL; /* a struct that is there is not */
+    /* a struct that is there is not */
+    return p->spot->type == FT_VALUE && *(void *const *)p->at == NULL;
 }
 
 static bool

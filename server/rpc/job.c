@@ -22,7 +22,8 @@ static void
 warn_of_unsupported(const void *ctx, struct admitted *a)
 {
     if (a->unsupported.code != 0)
-        list_add(ctx, a->warnings, mem_printf(ctx, "not to be registered yet: %s", a->unsupported.text));
+        list_add(ctx, a->warnings,
+                 mem_printf(ctx, "not to be registered yet: %s", a->unsupported.text));
 }
 
 /* --- register --- */
@@ -40,7 +41,8 @@ human(void *ctx, size_t bytes)
     return mem_printf(ctx, i > 0 && v < 10 ? "%.1f %s" : "%.0f %s", v, units[i]);
 }
 
-/* What is kept of the source that came with the job, or NULL, with a warning when it is too large. */
+/* What is kept of the source that came with the job, or NULL, with a warning when it is too large.
+ */
 static struct job_submission *
 source_of(void *ctx, const struct job_register_request *req, struct str_list *warnings)
 {
@@ -87,9 +89,11 @@ check_registration(const struct admitted *a, const struct job_register_request *
         return err_prefix(e, "job \"%.64s\"", a->job->id);
     }
     if (a->cfg->reject_job_registration)
-        return err_set(e, -ERR_FORBIDDEN, "Job registration, dispatch, and scale are disabled by the "
-                                          "scheduler configuration");
-    if (children_may_become(a->old, a->job, e) < 0) /* early: it is decided when the entry is applied */
+        return err_set(e, -ERR_FORBIDDEN,
+                       "Job registration, dispatch, and scale are disabled by the "
+                       "scheduler configuration");
+    /* early: it is decided when the entry is applied */
+    if (children_may_become(a->old, a->job, e) < 0)
         return e->code;
     if (req->eval_priority < 0 || req->eval_priority > 100)
         return err_set(e, -ERR_INVALID, "EvalPriority %lld is outside 1..100",
@@ -173,9 +177,9 @@ job_deregistered(struct write *w, uint64_t index, struct fsm_result *res)
     rpc_reply(w->call, &resp);
 }
 
-/* What is not there is deregistered, however often one says so. But a server that stood still may have
- * lost its leadership, and a job, without having heard of it: only after an entry that was committed
- * meanwhile (`barrier`) does it know that there is none. */
+/* What is not there is deregistered, however often one says so. But a server that stood still may
+ * have lost its leadership, and a job, without having heard of it: only after an entry that was
+ * committed meanwhile (`barrier`) does it know that there is none. */
 static void
 deregister_missing(struct write *w)
 {

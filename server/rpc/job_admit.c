@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a job must be to be registered: canonical form, everything that is wrong with it, what is kept of
- * the one before. Worker threads.
+ * What a job must be to be registered: canonical form, everything that is wrong with it, what is
+ * kept of the one before. Worker threads.
  */
 #include "server/rpc/job_admit.h"
 
@@ -56,7 +56,8 @@ check_time_zone(const void *ctx, const struct job *job, struct str_list *errors)
                                           job->periodic->time_zone, e.text));
 }
 
-/* What only a server says of a job. Stop is the client's as well: such a job is registered stopped. */
+/* What only a server says of a job. Stop is the client's as well: such a job is registered stopped.
+ */
 static void
 drop_server_fields(struct job *j)
 {
@@ -123,13 +124,15 @@ job_admit_or_refuse(struct write *w, struct state_txn *t, const struct job *job,
         return err_set(e, -ERR_INVALID, "the job is of namespace \"%.64s\", the call of \"%.64s\"",
                        job->namespace, w->ns);
     job_admit(w, t, job, a);
-    return a->errors.n > 0 ? err_set(e, -ERR_INVALID, "%s", job_errors_text(w->ctx, &a->errors)) : 0;
+    return a->errors.n > 0 ? err_set(e, -ERR_INVALID, "%s", job_errors_text(w->ctx, &a->errors))
+                           : 0;
 }
 
 /* --- what is kept of the one before --- */
 
 void
-job_preserve(void *ctx, struct job *job, const struct job *old, const struct job_register_request *req)
+job_preserve(void *ctx, struct job *job, const struct job *old,
+             const struct job_register_request *req)
 {
     for (size_t g = 0; old != NULL && !old->stop && g < job->task_groups.n; g++) {
         struct task_group *tg = job->task_groups.v[g];

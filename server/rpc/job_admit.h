@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a job must be to be registered, for the writes that register one or say what would come of it. Worker
- * threads; memory is of w->ctx.
+ * What a job must be to be registered, for the writes that register one or say what would come of
+ * it. Worker threads; memory is of w->ctx.
  */
 #ifndef PADDOCK_SERVER_RPC_JOB_ADMIT_H
 #define PADDOCK_SERVER_RPC_JOB_ADMIT_H
@@ -19,14 +19,15 @@ struct admitted {
 
 void job_admit(struct write *w, struct state_txn *t, const struct job *job, struct admitted *a);
 /* -ERR_INVALID with all errors: the job may not be registered. */
-int job_admit_or_refuse(struct write *w, struct state_txn *t, const struct job *job, struct admitted *a,
-                        struct err *e);
+int job_admit_or_refuse(struct write *w, struct state_txn *t, const struct job *job,
+                        struct admitted *a, struct err *e);
 /* Counts and resources of the registered job stay, where the request says so. */
-void job_preserve(void *ctx, struct job *job, const struct job *old, const struct job_register_request *req);
+void job_preserve(void *ctx, struct job *job, const struct job *old,
+                  const struct job_register_request *req);
 
 /* The intent of a registration (job.c), and its answer; Job.Revert makes one, too. */
-int prepare_registration(struct write *w, struct state_txn *t, const struct job_register_request *req,
-                         struct err *e);
+int prepare_registration(struct write *w, struct state_txn *t,
+                         const struct job_register_request *req, struct err *e);
 void job_registered(struct write *w, uint64_t index, struct fsm_result *res);
 
 #endif

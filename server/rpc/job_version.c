@@ -39,10 +39,12 @@ prepare_revert(struct write *w, struct state_txn *t, struct err *e)
     if (req->job_version == now->version)
         return err_set(e, -ERR_INVALID, "can't revert to current version");
     if (then == NULL)
-        return err_set(e, -ERR_INVALID, "job \"%s\" in namespace \"%s\" at version %" PRIu64 " not found",
-                       id, w->ns, req->job_version);
+        return err_set(e, -ERR_INVALID,
+                       "job \"%s\" in namespace \"%s\" at version %" PRIu64 " not found", id, w->ns,
+                       req->job_version);
     if (enforced && now->version != (uint64_t)req->enforce_prior_version.v)
-        return err_set(e, -ERR_INVALID, "Current job has version %" PRIu64 "; enforcing version %" PRId64,
+        return err_set(e, -ERR_INVALID,
+                       "Current job has version %" PRIu64 "; enforcing version %" PRId64,
                        now->version, req->enforce_prior_version.v);
     struct job_register_request *r = mem_new(w->ctx, struct job_register_request);
     r->job = then;
@@ -64,8 +66,9 @@ prepare_stable(struct write *w, struct state_txn *t, struct err *e)
     struct intent_job_stable *js = mem_new(w->ctx, struct intent_job_stable);
 
     if (version_of(t, w->ctx, w->ns, id, req->job_version) == NULL)
-        return err_set(e, -ERR_INVALID, "job \"%s\" in namespace \"%s\" at version %" PRIu64 " not found",
-                       id, w->ns, req->job_version);
+        return err_set(e, -ERR_INVALID,
+                       "job \"%s\" in namespace \"%s\" at version %" PRIu64 " not found", id, w->ns,
+                       req->job_version);
     *js = (struct intent_job_stable){
         .namespace = w->ns, .job_id = id, .job_version = req->job_version, .stable = req->stable};
     w->in.job_stable = js;
@@ -107,10 +110,11 @@ prepare_tag(struct write *w, struct state_txn *t, struct err *e)
         return err_set(e, -ERR_INVALID, "version must be zero when tagging latest, got: %" PRIu64,
                        req->version);
     if (req->tag != NULL && !plain_text(req->name, JOB_TAG_MAX))
-        return err_set(e, -ERR_INVALID, "the name of a tag has 1 to %d bytes and no control character",
-                       JOB_TAG_MAX);
+        return err_set(e, -ERR_INVALID,
+                       "the name of a tag has 1 to %d bytes and no control character", JOB_TAG_MAX);
     if (req->tag != NULL && strlen(str_or(req->tag->description, "")) > JOB_TAG_TEXT_MAX)
-        return err_set(e, -ERR_INVALID, "the description of a tag has more than %d bytes", JOB_TAG_TEXT_MAX);
+        return err_set(e, -ERR_INVALID, "the description of a tag has more than %d bytes",
+                       JOB_TAG_TEXT_MAX);
     if (req->tag != NULL) {
         jt->tag = codec_clone(w->ctx, &type_job_version_tag, req->tag);
         jt->tag->name = req->name;

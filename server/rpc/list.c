@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lists: filter, pages, and parts as JSON. Rows come in order; each is seen, taken or not, and added. A
- * list is answered in one of two forms: its rows (what is asked within), or a part of it as JSON, which
- * ends after LIST_PART_NS, _BYTES or _ROWS of work: NextToken says where the next one begins. Each part is
- * of its own snapshot: no row of a later part is older than the index of the first. Runs on worker threads.
+ * Lists: filter, pages, and parts as JSON. Rows come in order; each is seen, taken or not, and
+ * added. A list is answered in one of two forms: its rows (what is asked within), or a part of it
+ * as JSON, which ends after LIST_PART_NS, _BYTES or _ROWS of work: NextToken says where the next
+ * one begins. Each part is of its own snapshot: no row of a later part is older than the index of
+ * the first. Runs on worker threads.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -89,7 +90,8 @@ rows_begin(struct rows *l, struct read *r, struct err *e)
     l->max = r->list->per_page > 0 ? (uint64_t)r->list->per_page
                                    : r->list->per_page < 0 ? 0 : UINT64_MAX;
     l->end_ns = env_mono_ns(server_env(r->s)) + LIST_PART_NS;
-    l->json = read_buf(r, RPC_FRAME_MAX - ROW_ROOM, r->list->part != 0 ? LIST_PART_BYTES + ROW_BYTES : 0);
+    l->json =
+        read_buf(r, RPC_FRAME_MAX - ROW_ROOM, r->list->part != 0 ? LIST_PART_BYTES + ROW_BYTES : 0);
     r->lean = read_lean(r, list->sub, whole);
     if (r->lean != NULL && whole == &type_allocation)
         l->job = lean_new(r->ctx, &type_job, &type_job, "Type Version CreateIndex", "");
@@ -192,7 +194,8 @@ rows_end(struct rows *l, struct state_txn *t, struct err *e)
     struct query_meta *m = r->meta;
 
     if (l->too_large) {
-        return err_set(e, -ERR_LIMIT, "'%s' alone is larger than %d MiB", m->next_token, RPC_FRAME_MAX >> 20);
+        return err_set(e, -ERR_LIMIT, "'%s' alone is larger than %d MiB", m->next_token,
+                       RPC_FRAME_MAX >> 20);
     }
     if (r->list->part != 0)
         m->rows = (struct bytes){l->json->data, l->json->len};

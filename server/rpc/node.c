@@ -25,7 +25,8 @@ fill_servers(struct write *w, struct node_update_response *resp)
 }
 
 static void
-fill_evals(struct write *w, struct node_update_response *resp, uint64_t index, const struct fsm_result *res)
+fill_evals(struct write *w, struct node_update_response *resp, uint64_t index,
+           const struct fsm_result *res)
 {
     FSM_EACH(res, EVALS, STORED, e)
         list_add(w->ctx, resp->eval_ids, mem_strdup(w->ctx, e->id));
@@ -69,7 +70,8 @@ prepare_register(struct write *w, struct state_txn *t, struct err *e)
     (void)t;
     if (req->node == NULL || !uuid_valid(str_or(req->node->id, "")))
         return err_set(e, -ERR_INVALID, "missing node ID for client registration");
-    if (str_empty(req->node->secret_id) || str_empty(req->node->datacenter) || str_empty(req->node->name))
+    if (str_empty(req->node->secret_id) || str_empty(req->node->datacenter) ||
+        str_empty(req->node->name))
         return err_set(e, -ERR_INVALID, "register node: secret, datacenter and name are required");
     if (codec_check(&type_node, req->node, e) < 0)
         return e->code;
@@ -84,10 +86,11 @@ prepare_register(struct write *w, struct state_txn *t, struct err *e)
 
 const struct write_row write_node_register = {prepare_register, node_written};
 
-/* The stored node of a request that proves to be of it; NULL with an error: what a heartbeat asks of it, not
- * its attributes. */
+/* The stored node of a request that proves to be of it; NULL with an error: what a heartbeat asks
+ * of it, not its attributes. */
 static struct node *
-node_authenticated(struct write *w, struct state_txn *t, const char *id, const char *secret, struct err *e)
+node_authenticated(struct write *w, struct state_txn *t, const char *id, const char *secret,
+                   struct err *e)
 {
     struct lean *lean = lean_new(w->ctx, &type_node, &type_node,
                                  "ID SecretID Status SchedulingEligibility ModifyIndex", "");
@@ -110,8 +113,8 @@ gate_is_shut(struct write *w, struct state_txn *t, const struct node *n)
 }
 
 /* The heartbeat. What the status becomes is decided when the entry is applied; one that cannot
- * change anything is not written, but where the log has to say whether this server leads. On the loop, to
- * which the nodes' timers and the ways to them belong. */
+ * change anything is not written, but where the log has to say whether this server leads. On the
+ * loop, to which the nodes' timers and the ways to them belong. */
 static int
 prepare_update_status(struct write *w, struct state_txn *t, struct err *e)
 {
@@ -145,7 +148,8 @@ prepare_update_status(struct write *w, struct state_txn *t, struct err *e)
     return 0;
 }
 
-const struct write_row write_node_update_status = {prepare_update_status, node_written, .here = true};
+const struct write_row write_node_update_status = {prepare_update_status, node_written,
+                                                   .here = true};
 
 /* Whether work may be placed on the node has changed: by its eligibility or by a drain. */
 static void
@@ -176,7 +180,8 @@ prepare_eligibility(struct write *w, struct state_txn *t, struct err *e)
     return 0;
 }
 
-const struct write_row write_node_update_eligibility = {prepare_eligibility, placement_written, .here = true};
+const struct write_row write_node_update_eligibility = {prepare_eligibility, placement_written,
+                                                        .here = true};
 
 static int
 prepare_drain(struct write *w, struct state_txn *t, struct err *e)
@@ -250,8 +255,8 @@ prepare_update_alloc(struct write *w, struct state_txn *t, struct err *e)
     if (node_authenticated(w, t, req->node_id, req->secret_id, e) == NULL)
         return e->code;
     if (req->allocs.n == 0 || req->allocs.n > UPDATE_ALLOCS_MAX)
-        return err_set(e, -ERR_INVALID, "update of %zu allocations: 1 to %d are allowed", req->allocs.n,
-                       UPDATE_ALLOCS_MAX);
+        return err_set(e, -ERR_INVALID, "update of %zu allocations: 1 to %d are allowed",
+                       req->allocs.n, UPDATE_ALLOCS_MAX);
     for (size_t i = 0; i < req->allocs.n; i++)
         if (req->allocs.v[i] == NULL || str_empty(req->allocs.v[i]->id))
             return err_set(e, -ERR_INVALID, "update of an allocation without an ID");
@@ -263,7 +268,8 @@ prepare_update_alloc(struct write *w, struct state_txn *t, struct err *e)
     return 0;
 }
 
-const struct write_row write_node_update_alloc = {prepare_update_alloc, write_reply_index, .here = true};
+const struct write_row write_node_update_alloc = {prepare_update_alloc, write_reply_index,
+                                                  .here = true};
 
 /* --- reads --- */
 
@@ -383,9 +389,9 @@ const struct read_row read_node_get_allocs = {.tables = STATE_BIT(STATE_ALLOCS),
                                               .rows = allocs_rows,
                                               .finish = allocs_finish};
 
-/* What the node is to run: ids and the index of the server's last word on each. The answer's index is
- * the largest of those, so that a node's own reports do not wake it. A deletion lowers it, if anything:
- * the number of allocations, which the node knows, tells. */
+/* What the node is to run: ids and the index of the server's last word on each. The answer's index
+ * is the largest of those, so that a node's own reports do not wake it. A deletion lowers it, if
+ * anything: the number of allocations, which the node knows, tells. */
 static int
 client_allocs_run(struct read *r, struct state_txn *t, struct err *e)
 {

@@ -208,4 +208,5 @@ prepare_scheduler_set(struct write *w, struct state_txn *t, struct err *e)
     return 0;
 }
 
-const struct write_row write_operator_scheduler_set = {prepare_scheduler_set, scheduler_set, .here = true};
+const struct write_row write_operator_scheduler_set = {prepare_scheduler_set, scheduler_set,
+                                                       .here = true};

@@ -68,7 +68,8 @@ member_text(const struct type *t, const void *obj, const char *wire)
     return p != NULL ? str_or(*p, "") : NULL;
 }
 
-/* The part of a prefix of hex digits by which rows are found: whole bytes. NULL: no id begins so. */
+/* The part of a prefix of hex digits by which rows are found: whole bytes. NULL: no id begins so.
+ */
 static const char *
 bytes_of(const struct read *r, const char *prefix)
 {
@@ -99,7 +100,8 @@ find(const struct read *r, struct state_txn *t, const struct kind *k, const char
         return;
     struct state_iter *it = k->rows(r, t, key);
     for (void *obj; (obj = state_next(it, r->ctx)) != NULL; talloc_free(obj)) {
-        const char *ns = member_text(k->type, obj, "Namespace"), *id = member_text(k->type, obj, "ID");
+        const char *ns = member_text(k->type, obj, "Namespace"),
+                   *id = member_text(k->type, obj, "ID");
         if (!str_prefix(id, prefix) || (k->type != &type_node && !read_ns_matches(r, ns)))
             continue;
         if (found->n == SEARCH_MATCHES_MAX) {
@@ -125,11 +127,12 @@ search_run(struct read *r, struct state_txn *t, struct err *e)
         find(r, t, &kinds[i], str_or(req->prefix, ""), resp);
     }
     if (!known)
-        return err_set(e, -ERR_INVALID,
-                       "context must be one of [allocs jobs nodes node_pools evals deployment plugins "
-                       "volumes scaling_policy vars namespaces host_volumes] or 'all' for all contexts; "
-                       "got \"%.64s\"",
-                       str_or(req->context, ""));
+        return err_set(
+            e, -ERR_INVALID,
+            "context must be one of [allocs jobs nodes node_pools evals deployment plugins "
+            "volumes scaling_policy vars namespaces host_volumes] or 'all' for all contexts; "
+            "got \"%.64s\"",
+            str_or(req->context, ""));
     r->index = state_index(t, r->row->tables);
     resp->index = r->index;
     resp->known_leader = true;

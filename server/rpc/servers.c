@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls about the servers of the cluster: what they say to each other, and how an operator changes them.
+ * Calls about the servers of the cluster: what they say to each other, and how an operator changes
+ * them.
  */
 #include "common/mem.h"
 #include "common/num.h"
@@ -61,7 +62,8 @@ call_operator_gossip_keyring(void *arg, struct rpc_call *call, const void *p)
 {
     const struct gossip_keyring_request *req = p;
     if (rpc_call_link(call) == NULL || !str_eq(rpc_call_peer(call), "local"))
-        rpc_failf(call, -ERR_FORBIDDEN, "the key ring of gossip is asked for at the agent of a server");
+        rpc_failf(call, -ERR_FORBIDDEN,
+                  "the key ring of gossip is asked for at the agent of a server");
     else
         server_keyring(arg, req->op, req->key, keyring_done, call);
 }
@@ -101,7 +103,8 @@ call_operator_raft_configuration(void *arg, struct rpc_call *call, const void *p
 
 enum { LOOK_MS = 20 };
 
-/* The first member of what a call waits with. Who cancels it ends the waiting, not what it waits for. */
+/* The first member of what a call waits with. Who cancels it ends the waiting, not what it waits
+ * for. */
 struct wait {
     struct server *s;
     struct rpc_call *call;
@@ -167,10 +170,11 @@ id_address(const void *ctx, const struct peer *p, const struct server_member *kn
     return x;
 }
 
-/* By its id (as members show it, or Raft's number) or its address; NULL with an error that says which. */
+/* By its id (as members show it, or Raft's number) or its address; NULL with an error that says
+ * which. */
 static const struct peer *
-peer_meant(const void *ctx, const struct core_status *st, const struct server_member *known, size_t n,
-           const struct raft_peer_request *req, struct err *e)
+peer_meant(const void *ctx, const struct core_status *st, const struct server_member *known,
+           size_t n, const struct raft_peer_request *req, struct err *e)
 {
     bool by_id = !str_empty(req->id);
     const char *is = str_or(by_id ? req->id : req->address, "");
@@ -197,8 +201,8 @@ struct transfer {
     int64_t again_ms;
 };
 
-/* A transfer that takes longer than an election is dropped by Raft without a word (a machine that is slow
- * for a moment): asked for again while this server leads. */
+/* A transfer that takes longer than an election is dropped by Raft without a word (a machine that
+ * is slow for a moment): asked for again while this server leads. */
 static void
 transfer_ask(struct transfer *t)
 {
@@ -228,7 +232,8 @@ transfer_look(void *arg)
         rpc_reply(t->w.call, &t->resp);
     else
         rpc_failf(t->w.call, -ERR_TIMEOUT,
-                  "server \"%s\" did not take the leadership over in %d s: it may be dead, or too far behind",
+                  "server \"%s\" did not take the leadership over in %d s: it may be dead, or too "
+                  "far behind",
                   t->resp.to->id, TRANSFER_MS / 1000);
 }
 
@@ -327,8 +332,8 @@ removal_stored(void *arg, const struct err *e, uint64_t index, struct fsm_result
     wait_begin(&r->w, removal_look, REMOVE_MS);
 }
 
-/* Of the server that is meant, by its name also one that is no member, or of another region; 0 with an
- * error. */
+/* Of the server that is meant, by its name also one that is no member, or of another region; 0 with
+ * an error. */
 static uint64_t
 removed_id(struct server *s, const void *ctx, const struct raft_peer_request *req, bool *abroad,
            struct err *e)
@@ -407,7 +412,8 @@ call_operator_remove_peer(void *arg, struct rpc_call *call, const void *p)
     server_raft_status(arg, ctx, &st);
     if (r->id != 0 && r->id == st.leader)
         err_set(&e, -ERR_CONFLICT,
-                "this server leads: let another one lead first (paddock operator raft transfer-leadership)");
+                "this server leads: let another one lead first (paddock operator raft "
+                "transfer-leadership)");
     if (e.code != 0) {
         rpc_fail(call, &e);
         return;
@@ -442,9 +448,10 @@ joining_look(void *arg)
         return;
     }
     struct server_join_response resp = {.num_joined = (int64_t)n, .error = "", .warning = ""};
-    const char *silent = mem_printf(rpc_call_ctx(j->w.call),
-                                    "%zu of %zu addresses did not answer in %d s%s%s; they are asked on",
-                                    j->n - n, j->n, JOIN_MS / 1000, e.code != 0 ? ": " : "", e.text);
+    const char *silent =
+        mem_printf(rpc_call_ctx(j->w.call),
+                   "%zu of %zu addresses did not answer in %d s%s%s; they are asked on", j->n - n,
+                   j->n, JOIN_MS / 1000, e.code != 0 ? ": " : "", e.text);
     if (n == 0)
         resp.error = silent;
     else if (n < j->n)

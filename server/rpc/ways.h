@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The ways to nodes: a node is reached over the connection over which it last proved itself. Loop thread.
+ * The ways to nodes: a node is reached over the connection over which it last proved itself. Loop
+ * thread.
  */
 #ifndef PADDOCK_SERVER_RPC_WAYS_H
 #define PADDOCK_SERVER_RPC_WAYS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What one attempt changes: allocations that stop, are marked, updated, placed, or failed to be. Below both
- * schedulers.
+ * What one attempt changes: allocations that stop, are marked, updated, placed, or failed to be.
+ * Below both schedulers.
  */
 #include "server/sched/sched.h"
 
@@ -28,7 +28,8 @@ stop_row(const void *ctx, const struct allocation *a)
     return s;
 }
 
-/* The client status that the plan is about: if it is another one by then, what follows from it is void. */
+/* The client status that the plan is about: if it is another one by then, what follows from it is
+ * void. */
 static void
 note_seen(const void *ctx, struct allocation *row, const struct allocation *a)
 {
@@ -81,7 +82,8 @@ attempt_preempt(struct attempt *t, const struct allocation *a, const struct allo
 }
 
 void
-attempt_mark(struct attempt *t, const struct allocation *a, const char *followup, const char *client_status)
+attempt_mark(struct attempt *t, const struct allocation *a, const char *followup,
+             const char *client_status)
 {
     struct allocation *s = stop_row(t->out, a);
 

@@ -69,7 +69,8 @@ running_since(const struct task_group *tg, const struct allocation *a)
 }
 
 static bool
-longest_keeps_original(const struct task_group *tg, const struct allocation *o, const struct allocation *r)
+longest_keeps_original(const struct task_group *tg, const struct allocation *o,
+                       const struct allocation *r)
 {
     int64_t os = running_since(tg, o), rs = running_since(tg, r);
 
@@ -90,7 +91,8 @@ is_newer(const struct allocation *r, const struct allocation *o)
 }
 
 bool
-away_keeps_original(const struct task_group *tg, const struct allocation *o, const struct allocation *r)
+away_keeps_original(const struct task_group *tg, const struct allocation *o,
+                    const struct allocation *r)
 {
     const char *how = tg->disconnect != NULL ? str_or(tg->disconnect->reconcile, "") : "";
 

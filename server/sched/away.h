@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Originals and replacements (doc/reconnect.md 2.5, S15): which of two is kept, and which allocations came to
- * replace another. Pure.
+ * Originals and replacements (doc/reconnect.md 2.5, S15): which of two is kept, and which
+ * allocations came to replace another. Pure.
  */
 #ifndef PADDOCK_SERVER_SCHED_AWAY_H
 #define PADDOCK_SERVER_SCHED_AWAY_H

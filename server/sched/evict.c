@@ -218,7 +218,11 @@ row_option(struct select *s, struct group *g, uint32_t row, const struct select_
     spare_victims(s, row, v, n);
     if (fits && (best->n == 0 || score > best->score)) {
         mem_free(best->ctx);
-        *best = (struct eviction){.ctx = TAKE(ctx), .row = row, .n = n, .score = score, .parts = parts,
+        *best = (struct eviction){.ctx = TAKE(ctx),
+                                  .row = row,
+                                  .n = n,
+                                  .score = score,
+                                  .parts = parts,
                                   .resources = resources};
         best->v = mem_array(best->ctx, struct preempt_cand, n);
         memcpy(best->v, v, n * sizeof(*v));

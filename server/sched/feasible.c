@@ -51,7 +51,8 @@ networks_escape(const struct network_resource_list *l)
 }
 
 struct feasible *
-feasible_new(const void *ctx, struct regexes *rx, const struct job *job, const struct task_group *tg)
+feasible_new(const void *ctx, struct regexes *rx, const struct job *job,
+             const struct task_group *tg)
 {
     struct feasible *f = mem_new(ctx, struct feasible);
 

@@ -18,7 +18,8 @@ stopped_on(const struct select *s, uint32_t row, const char *id)
 
 /* Calls `fn` for every allocation that holds something on the row in the plan's world. */
 static void
-each_held(struct select *s, uint32_t row, void (*fn)(void *arg, const struct allocation *a), void *arg)
+each_held(struct select *s, uint32_t row, void (*fn)(void *arg, const struct allocation *a),
+          void *arg)
 {
     auto_mem void *tmp = mem_ctx("held");
     const char *id = s->t->facts[row]->node->id;

@@ -13,8 +13,8 @@
 #include "server/sched/limits.h"
 #include "server/sched/select_int.h"
 
-/* Texts of jobs and nodes are cut, and of many reasons the last ones are one: a metric is stored with each
- * allocation and evaluation. */
+/* Texts of jobs and nodes are cut, and of many reasons the last ones are one: a metric is stored
+ * with each allocation and evaluation. */
 static void
 count(const void *ctx, struct i64_map *m, const char *what, int64_t n)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The node table: what the scheduler scans. Struct of arrays, one row per node. What only a write of a
- * node changes (facts, capacity, class) is a *set*, shared by all copies of the table until somebody
- * writes it; what placements change (use) is a column of each copy. So a worker's copy is some 40 bytes
- * per node, and sees one moment.
+ * The node table: what the scheduler scans. Struct of arrays, one row per node. What only a write
+ * of a node changes (facts, capacity, class) is a *set*, shared by all copies of the table until
+ * somebody writes it; what placements change (use) is a column of each copy. So a worker's copy is
+ * some 40 bytes per node, and sees one moment.
  *
- * Rows are found by node id; a removed row is left empty and reused. A table is not thread-safe; sets
- * and facts are never written while they are shared, and their reference counts are atomic.
+ * Rows are found by node id; a removed row is left empty and reused. A table is not thread-safe;
+ * sets and facts are never written while they are shared, and their reference counts are atomic.
  */
 #ifndef PADDOCK_SERVER_SCHED_NODES_H
 #define PADDOCK_SERVER_SCHED_NODES_H
@@ -23,7 +23,8 @@
 /* Immutable once made. */
 struct node_facts {
     const struct node *node; /* owned */
-    uint64_t class_hash;     /* of computed_class: equal for nodes that no class constraint tells apart */
+    uint64_t
+        class_hash; /* of computed_class: equal for nodes that no class constraint tells apart */
     struct usage cap;        /* total minus reserved, never negative */
     int64_t core_mhz;        /* of one core; 0: no cores can be reserved here */
     bool takes_work;         /* ready, eligible, not draining */

@@ -25,8 +25,8 @@ struct ports *ports_new(const void *ctx, const struct node *n);
  * was taken already. */
 const char *ports_add(struct ports *p, const void *ctx, const struct allocation *a);
 
-/* Static feasibility: the network mode and every host network exist on the node. NULL, or the reason
- * as metrics name it. */
+/* Static feasibility: the network mode and every host network exist on the node. NULL, or the
+ * reason as metrics name it. */
 const char *ports_infeasible(const void *ctx, const struct node *n, const struct task_group *tg);
 
 /* Gives every port of the group and of its tasks a number and an address, and writes them to `out`

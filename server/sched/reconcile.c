@@ -63,16 +63,16 @@ struct group_run {
 static bool
 flag(const struct allocation *a, size_t offset)
 {
-    if (a->desired_transition == NULL)
-        return false;
-    const struct opt_bool *f = (const void *)((const char *)a->desired_transition + offset);
-    return f->set && f->v;
+    const char *t = (const void *)a->desired_transition;
+    const struct opt_bool *f = t ? (const void *)(t + offset) : NULL;
+    return f && f->set && f->v;
 }
 #define FLAG(a, member) flag((a), offsetof(struct desired_transition, member))
 
 /* A follow-up evaluation at that time; the last mark is to bear its id when `named`. */
 static void
-follow_up(struct group_run *g, const struct allocation *a, const char *trigger, int64_t at, bool named)
+follow_up(struct group_run *g, const struct allocation *a, const char *trigger, int64_t at,
+          bool named)
 {
     push(g->out, g->out->laters, a, trigger, at, named ? g->out->marks.n - 1 : SIZE_MAX);
 }
@@ -147,7 +147,7 @@ silence_is_due(const struct group_run *g, const struct allocation *a, int64_t si
     return at <= g->in->now || first || str_eq(a->followup_eval_id, g->in->eval->id);
 }
 
-/* What is to come of it: it expires, and before that it is replaced. The last mark bears the id of that. */
+/* What is to come: it expires, and before that it is replaced; the last mark bears that id. */
 static void
 follow_up_silence(struct group_run *g, const struct item *it, int64_t since)
 {
@@ -173,7 +173,7 @@ classify_silent(struct group_run *g, const struct item *it, int64_t since)
                                                                                   : CLASS_UNTAINTED;
 }
 
-/* This evaluation was made for the end of the silence; the entry that recorded its begin is younger. */
+/* This evaluation was made for the silence's end; the entry that recorded its begin is younger. */
 static bool
 comes_early(const struct group_run *g, int64_t end)
 {
@@ -234,8 +234,8 @@ classify_live(struct group_run *g, const struct item *it)
     if (away_node_lost(g->in->nodes, a))
         return CLASS_LOST;
     if (away_node_silent(g->in->nodes, a)) {
-        bool waits = str_eq(a->client_status, ALLOC_RUNNING) && group_lost_after(group_then(g, a)) > 0;
-        return waits ? disconnect(g, it) : CLASS_LOST;
+        bool runs = str_eq(a->client_status, ALLOC_RUNNING);
+        return runs && group_lost_after(group_then(g, a)) > 0 ? disconnect(g, it) : CLASS_LOST;
     }
     return FLAG(a, migrate) ? CLASS_MIGRATE : CLASS_UNTAINTED;
 }
@@ -287,7 +287,6 @@ static int
 item_cmp_desc(const void *pa, const void *pb)
 {
     const struct item *a = pa, *b = pb;
-
     if (a->index != b->index)
         return a->index < b->index ? 1 : -1;
     return strcmp(a->a->id, b->a->id);
@@ -300,8 +299,8 @@ counts(const struct group_run *g, const struct item *it)
     return it->class >= CLASS_UNTAINTED && !it->stopped && !(it->canary && g->rg.canarying);
 }
 
-/* It may go when there are too many: nothing known is stopped for what is not known, nor that, unless
- * nothing at all is wanted. */
+/* It may go when there are too many: nothing known is stopped for what is not known, nor that,
+ * unless nothing at all is wanted. */
 static bool
 surplus(const struct group_run *g, const struct item *it)
 {
@@ -437,7 +436,8 @@ place_failed(struct group_run *g)
         g->rg.n_moves++;
         if (!g->rg.ready && rollout_failed_with(g->ro, it->a))
             continue;
-        push(g->out, g->out->places, g->tg, it->a->name, it->a, DESC_RESCHEDULED, true, alloc_canary(it->a));
+        push(g->out, g->out->places, g->tg, it->a->name, it->a, DESC_RESCHEDULED, true,
+             alloc_canary(it->a));
         g->du->place++;
         g->du->reschedule_now++;
         n++;
@@ -445,8 +445,8 @@ place_failed(struct group_run *g)
     return n;
 }
 
-/* Everything that stays counts; lost ones are replaced under their names, then new names follow, unless a
- * deployment is not to place more. How many. */
+/* Everything that stays counts; lost ones are replaced under their names, then new names follow,
+ * unless a deployment is not to place more. How many. */
 static int64_t
 place_missing(struct group_run *g)
 {
@@ -485,7 +485,7 @@ place_missing(struct group_run *g)
     return n;
 }
 
-/* Canaries take the names of what they are to replace, then free ones, then those behind the count. */
+/* Canaries take names of what they are to replace, then free ones, then those behind the count. */
 static void
 place_canaries(struct group_run *g)
 {
@@ -506,8 +506,8 @@ place_canaries(struct group_run *g)
                 continue;
             names_set(taken, i);
             names_set(g->names, i);
-            push(g->out, g->out->places, g->tg, name_make(g->out, g->in->job_id, g->tg->name, i), NULL, NULL,
-                 false, true);
+            push(g->out, g->out->places, g->tg, name_make(g->out, g->in->job_id, g->tg->name, i),
+                 NULL, NULL, false, true);
             want--;
         }
 }
@@ -572,8 +572,8 @@ cover(struct group_run *g, struct item *o, struct item *m)
     o->covered |= away_holds(m->a, g->batch);
 }
 
-/* Before all else: between an original that came back and what replaced it one is chosen (doc/reconnect.md
- * 2.5). The order of the items is that of the input. */
+/* Before all else: between an original that came back and what replaced it one is chosen
+ * (doc/reconnect.md 2.5). The order of the items is that of the input. */
 static void
 settle(struct group_run *g)
 {
@@ -606,9 +606,9 @@ settle(struct group_run *g)
         each_ancestor(g, &x, &g->v[i], contest);
 }
 
-/* stop_on_client_after: nothing of the group is placed while its lost ones may run on. Who holds back says
- * when to look again: the evaluation that was to do so may have come a moment before the time that was
- * recorded, or was canceled by a heartbeat. */
+/* stop_on_client_after: nothing of the group is placed while its lost ones may run on. Who holds
+ * back says when to look again: the evaluation that was to do so may have come a moment before the
+ * time that was recorded, or was canceled by a heartbeat. */
 static void
 hold_back(struct group_run *g)
 {
@@ -628,8 +628,8 @@ hold_back(struct group_run *g)
         follow_up(g, last, TRIGGER_ALLOC_RESCHEDULE, until, false);
 }
 
-/* Canaries of an earlier deployment, or of one that failed, go; those of this one are known from here on. One
- * that moves or is lost is stopped: a new one takes its place. */
+/* Canaries of an earlier deployment, or of one that failed, go; those of this one are known from
+ * here on. One that moves or is lost is stopped: a new one takes its place. */
 static void
 sort_canary(struct group_run *g, struct item *it)
 {
@@ -642,7 +642,8 @@ sort_canary(struct group_run *g, struct item *it)
     } else if (rollout_owns_canary(g->ro, it->a)) {
         bool moves = it->class == CLASS_MIGRATE;
         if (moves || it->class == CLASS_LOST) {
-            push(g->out, g->out->stops, it->a, moves ? DESC_MIGRATING : DESC_LOST, moves ? NULL : ALLOC_LOST);
+            push(g->out, g->out->stops, it->a, moves ? DESC_MIGRATING : DESC_LOST,
+                 moves ? NULL : ALLOC_LOST);
             it->stopped = true;
             it->class = CLASS_IGNORE;
         } else {
@@ -686,7 +687,6 @@ static void
 run_group(struct group_run *g)
 {
     size_t later = g->out->marks.n;
-
     g->names = names_new(g->out, g->count);
     rollout_group_begin(g->ro, &g->rg, g->tg);
     settle(g);
@@ -701,7 +701,8 @@ run_group(struct group_run *g)
         struct item *it = &g->v[i];
         if (it->stopped)
             continue;
-        if (it->class == CLASS_UNTAINTED || it->class == CLASS_COVERED || it->class == CLASS_REPLACE)
+        if (it->class == CLASS_UNTAINTED || it->class == CLASS_COVERED ||
+            it->class == CLASS_REPLACE)
             update_item(g, it);
         g->rg.n_migrate += it->class == CLASS_MIGRATE;
     }
@@ -718,8 +719,8 @@ run_group(struct group_run *g)
     rollout_group_end(g->ro, &g->rg, placed);
 }
 
-/* Of a fenced group, not wanted any more, and nobody hears of its node: it is unknown, and lost when its time
- * is over. False: it is none of these. */
+/* Of a fenced group, not wanted any more, and nobody hears of its node: it is unknown, and lost
+ * when its time is over. False: it is none of these. */
 static bool
 stop_silent(struct recon *out, const struct recon_in *in, const struct allocation *a)
 {
@@ -772,8 +773,8 @@ reconcile(const void *ctx, const struct recon_in *in)
         const struct allocation *a = in->allocs[i];
         if (stopped || job_group(in->job, a->task_group) == NULL)
             stop_all(out, in, a);
-        else if (alloc_server_terminal(a) && !alloc_client_terminal(a) && !stop_silent(out, in, a) &&
-                 away_node_lost(in->nodes, a))
+        else if (alloc_server_terminal(a) && !alloc_client_terminal(a) &&
+                 !stop_silent(out, in, a) && away_node_lost(in->nodes, a))
             /* it was to stop; now nobody is left to report that it did */
             push(out, out->stops, a, NULL, ALLOC_LOST);
     }

@@ -3,8 +3,8 @@
  * The reconciler of service and batch jobs: from what a job wants and what exists to what must
  * stop, start and change. A pure function; it chooses no nodes.
  *
- * Services with an update block are paced by their deployment. What runs on a node of which nobody hears is
- * waited for, replaced and taken back as doc/reconnect.md says (rules S8, S15, S16 there).
+ * Services with an update block are paced by their deployment. What runs on a node of which nobody
+ * hears is waited for, replaced and taken back as doc/reconnect.md says (rules S8, S15, S16 there).
  */
 #ifndef PADDOCK_SERVER_SCHED_RECONCILE_H
 #define PADDOCK_SERVER_SCHED_RECONCILE_H

@@ -36,8 +36,8 @@ struct usage resources_of_alloc(const struct allocation *a);
  * spread empty ones. A dimension without capacity counts as full. */
 double resources_score_binpack(const struct usage *cap, const struct usage *used);
 double resources_score_spread(const struct usage *cap, const struct usage *used);
-/* The two terms of the fit score, 10 ^ (free / capacity): the score is 20 minus their sum, within 0..18,
- * over 18. More use of x multiplies a term by 10 ^ (-x / capacity). */
+/* The two terms of the fit score, 10 ^ (free / capacity): the score is 20 minus their sum, within
+ * 0..18, over 18. More use of x multiplies a term by 10 ^ (-x / capacity). */
 void resources_powers(const struct usage *cap, const struct usage *used, double *cpu, double *mem);
 /* NULL when `used` fits `cap`, else the first exhausted dimension: "cpu", "memory", "disk". */
 const char *resources_exhausted(const struct usage *cap, const struct usage *used);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The scheduler's randomness: a generator (xoroshiro128++, public domain algorithm) that the caller
- * seeds with 128 random bits per evaluation, so that a run can be repeated exactly. Not for secrets.
+ * seeds with 128 random bits per evaluation, so that a run can be repeated exactly. Not for
+ * secrets.
  */
 #ifndef PADDOCK_SERVER_SCHED_RNG_H
 #define PADDOCK_SERVER_SCHED_RNG_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Deployments, as the reconciler sees them: which one is under way, what may be done in this round, when it
- * is complete.
+ * Deployments, as the reconciler sees them: which one is under way, what may be done in this round,
+ * when it is complete.
  */
 #ifndef PADDOCK_SERVER_SCHED_ROLLOUT_H
 #define PADDOCK_SERVER_SCHED_ROLLOUT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One node for one group: what it has left, how well the group fits there, and the heaps of candidates that
- * follow the changes of a plan (see select_int.h).
+ * One node for one group: what it has left, how well the group fits there, and the heaps of
+ * candidates that follow the changes of a plan (see select_int.h).
  */
 #include "server/sched/select.h"
 
@@ -132,7 +132,8 @@ row_score_exact(const struct select *s, const struct group *g, uint32_t row,
     double score = row_score(s, g, row, req, parts);
     if (parts->preemption == 0)
         return score;
-    int n = 1 + (parts->anti != 0) + (parts->penalty != 0) + (g->affinity != NULL) + (parts->spread != 0);
+    int n = 1 + (parts->anti != 0) + (parts->penalty != 0) + (g->affinity != NULL) +
+            (parts->spread != 0);
     return (score * n + parts->preemption) / (n + 1);
 }
 

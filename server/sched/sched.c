@@ -50,8 +50,9 @@ static struct evaluation *
 followup_new(struct attempt *t, const struct recon_later *l)
 {
     char id[UUID_TEXT];
-    struct eval_args x = {
-        .id = mem_strdup(t->out, rng_uuid(t->in->rng, id)), .after = t->in->eval, .trigger = l->trigger};
+    struct eval_args x = {.id = mem_strdup(t->out, rng_uuid(t->in->rng, id)),
+                          .after = t->in->eval,
+                          .trigger = l->trigger};
     struct evaluation *e = eval_new(t->out, &x);
 
     e->job_modify_index = t->job != NULL ? t->job->modify_index : 0;
@@ -62,8 +63,8 @@ followup_new(struct attempt *t, const struct recon_later *l)
     return e;
 }
 
-/* One delayed evaluation of each kind per window of 5 s. Every mark gets the id of its own. What expires
- * has expired when the last of the window has. */
+/* One delayed evaluation of each kind per window of 5 s. Every mark gets the id of its own. What
+ * expires has expired when the last of the window has. */
 static void
 followups_make(struct attempt *t, struct recon *r)
 {
@@ -86,8 +87,8 @@ followups_make(struct attempt *t, struct recon *r)
     }
 }
 
-/* Of a fenced group: one of that name may run, as far as servers can know (doc/fencing.md). What it was to
- * replace is stopped all the same, and its end brings the next evaluation. */
+/* Of a fenced group: one of that name may run, as far as servers can know (doc/fencing.md). What it
+ * was to replace is stopped all the same, and its end brings the next evaluation. */
 static bool
 held_by_fence(struct attempt *t, const struct recon_place *p)
 {
@@ -96,7 +97,8 @@ held_by_fence(struct attempt *t, const struct recon_place *p)
     for (size_t i = 0; i < t->n_allocs; i++) {
         const struct allocation *a = t->allocs[i];
         const struct task_group *then = a->job != NULL ? job_group(a->job, a->task_group) : NULL;
-        if (!str_eq(a->name, p->name) || alloc_client_terminal(a) || alloc_expired(a, then, t->in->now))
+        if (!str_eq(a->name, p->name) || alloc_client_terminal(a) ||
+            alloc_expired(a, then, t->in->now))
             continue;
         if (p->prev != NULL && p->stop_desc != NULL && !alloc_server_terminal(p->prev))
             attempt_stop(t, p->prev, p->stop_desc, NULL);
@@ -147,7 +149,8 @@ generic_attempt(struct attempt *t)
     /* replacements first: they free what they replace */
     for (size_t pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < r->places.n; i++)
-            if ((r->places.v[i].stop_desc != NULL) == (pass == 0) && !held_by_fence(t, &r->places.v[i]))
+            if ((r->places.v[i].stop_desc != NULL) == (pass == 0) &&
+                !held_by_fence(t, &r->places.v[i]))
                 attempt_place(t, &r->places.v[i], NULL);
     t->out->annotations = mem_new(t->out, struct plan_annotations);
     t->out->annotations->desired_tg_updates = r->desired;

@@ -3,8 +3,8 @@
  * The scheduler: one attempt at one evaluation. Reads a view, writes nothing; what should happen
  * comes back as a plan for the leader's plan applier and evaluations to create.
  *
- * The caller (server/leader/worker.c) stores `followups`, submits `plan`, and calls again with a newer view
- * when only a part was committed, SCHED_ATTEMPTS_* times.
+ * The caller (server/leader/worker.c) stores `followups`, submits `plan`, and calls again with a
+ * newer view when only a part was committed, SCHED_ATTEMPTS_* times.
  */
 #ifndef PADDOCK_SERVER_SCHED_SCHED_H
 #define PADDOCK_SERVER_SCHED_SCHED_H
@@ -30,7 +30,8 @@ struct sched_out {
     struct bool_map class_eligibility; /* of failed groups */
     bool escaped;
     bool more;  /* the attempt was bounded: the next one may place what this one did not */
-    bool waits; /* something was not placed that room or a new node may help: not what filters keep out */
+    bool waits; /* something was not placed that room or a new node may help: not what filters keep
+                   out */
     struct plan_annotations *annotations;
     const char *deployment_id; /* the newest of the job; NULL: none */
 };

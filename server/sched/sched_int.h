@@ -34,7 +34,8 @@ void attempt_update(struct attempt *t, const struct allocation *a, bool back);
 /* False: no place; the metrics are noted and the group counts as failed. */
 bool attempt_place(struct attempt *t, const struct recon_place *p, const char *only_node);
 
-/* Why the group found no place, for the evaluation; of many groups the last ones have numbers only. */
+/* Why the group found no place, for the evaluation; of many groups the last ones have numbers only.
+ */
 void attempt_note(struct attempt *t, const struct task_group *tg, struct alloc_metric *m);
 
 void system_attempt(struct attempt *t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Choosing nodes (see select.h). Scores: the plain mean of the parts that apply (doc/scheduling.md 3.7).
+ * Choosing nodes (see select.h). Scores: the plain mean of the parts that apply
+ * (doc/scheduling.md 3.7).
  */
 #include "server/sched/select.h"
 
@@ -58,7 +59,8 @@ find_candidates(struct select *s)
     }
     for (size_t i = 0; i < places->n; i++)
         if (count[i] > 0)
-            map_put(s, s->available, str_or(places->sample[i]->node->datacenter, ""))->v += count[i];
+            map_put(s, s->available, str_or(places->sample[i]->node->datacenter, ""))->v +=
+                count[i];
 }
 
 struct select *
@@ -248,8 +250,9 @@ select_book(struct select *s, const struct allocation *a)
 static double
 whole_score(const struct group *g, const struct heap *h, const struct cand *c)
 {
-    return h->parts == 0 ? c->score
-                         : row_mean((struct sum){c->score, h->parts}, spread_score(g->spread, h->bucket));
+    return h->parts == 0
+               ? c->score
+               : row_mean((struct sum){c->score, h->parts}, spread_score(g->spread, h->bucket));
 }
 
 /* The best candidate of all heaps, taken out of its own; false: there is none. */
@@ -432,7 +435,8 @@ select_place(struct select *s, const struct select_req *req, struct select_got *
     } else {
         ret->node = s->t->facts[row]->node;
         metric_scores(s, g, h, row, req, ret->metrics);
-        /* taken from the heap: offered again when it is booked, or now if the caller changes its mind */
+        /* taken from the heap: offered again when it is booked, or now if the caller changes its
+         * mind */
         s->stamp[row]++;
         if (g->heaped)
             row_group_offer(s, g, row);
@@ -452,7 +456,8 @@ select_may_stay(struct select *s, const struct task_group *tg, const char *node_
     const char *why;
     group_open(s, g);
     return feasible_pool(s->job, f->node) && feasible_datacenter(s->job, f->node) &&
-           class_ok(g, f, s->t->set->class_no[row], &why) && feasible_node(g->feas, f->node) == NULL;
+           class_ok(g, f, s->t->set->class_no[row], &why) &&
+           feasible_node(g->feas, f->node) == NULL;
 }
 
 /* As class_ok(), with the reason for every node of the class. */
@@ -512,7 +517,8 @@ select_filtered(struct select *s, const struct task_group *tg)
 }
 
 bool
-select_classes(struct select *s, const void *ctx, const struct task_group *tg, struct bool_map *elig)
+select_classes(struct select *s, const void *ctx, const struct task_group *tg,
+               struct bool_map *elig)
 {
     struct group *g = group_of(s, tg);
     const struct node_kinds *classes = &s->t->set->classes;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Choosing nodes. One `select` serves one attempt at an evaluation: it lays the plan being made over
- * the snapshot (stopped allocations are free, placed ones taken) and finds the best node for each
- * placement by scoring every feasible row. Rows of a group are scored once and kept in a heap; only
- * rows that the plan touches are scored again, so k placements on n nodes cost n + k log n. The row
- * that wins is verified exactly (ports, cores, distinct hosts and properties) before it is taken.
+ * Choosing nodes. One `select` serves one attempt at an evaluation: it lays the plan being made
+ * over the snapshot (stopped allocations are free, placed ones taken) and finds the best node for
+ * each placement by scoring every feasible row. Rows of a group are scored once and kept in a heap;
+ * only rows that the plan touches are scored again, so k placements on n nodes cost n + k log n.
+ * The row that wins is verified exactly (ports, cores, distinct hosts and properties) before it is
+ * taken.
  */
 #ifndef PADDOCK_SERVER_SCHED_SELECT_H
 #define PADDOCK_SERVER_SCHED_SELECT_H
@@ -41,7 +42,8 @@ struct select_got {
 };
 
 void select_place(struct select *s, const struct select_req *req, struct select_got *ret);
-/* More nodes could have made room by preemption, but an attempt looks at so many allocations only. */
+/* More nodes could have made room by preemption, but an attempt looks at so many allocations only.
+ */
 bool evict_spent(const struct select *s);
 /* Books what select_place found: the allocation made of it. */
 void select_book(struct select *s, const struct allocation *a);
@@ -49,10 +51,10 @@ void select_book(struct select *s, const struct allocation *a);
 /* An existing allocation of `tg` may stay on its node under the current job. */
 bool select_may_stay(struct select *s, const struct task_group *tg, const char *node_id);
 
-/* Why the node (ready, of the job's pool and datacenters) cannot take one more of the group, or NULL and the
- * score that it has. Books nothing; what it makes for this answer is owned by ctx. */
-const char *select_refusal(struct select *s, const void *ctx, const struct task_group *tg, uint32_t row,
-                           double *ret_score);
+/* Why the node (ready, of the job's pool and datacenters) cannot take one more of the group, or
+ * NULL and the score that it has. Books nothing; what it makes for this answer is owned by ctx. */
+const char *select_refusal(struct select *s, const void *ctx, const struct task_group *tg,
+                           uint32_t row, double *ret_score);
 
 /* Bytes of a metric as it is stored. */
 size_t metric_bytes(const struct alloc_metric *m);

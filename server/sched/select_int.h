@@ -24,7 +24,8 @@ struct heap {
     struct cand *v;
     size_t n, cap;
     uint64_t seed; /* equal scores: an order of rows that differs between evaluations */
-    uint32_t bucket; /* of the spread, whose part is not in the scores here: it changes for all of them */
+    uint32_t bucket; /* of the spread, whose part is not in the scores here: it changes for all of
+                        them */
     int parts;       /* 0: scores are whole; else they are sums of so many parts */
 };
 
@@ -59,7 +60,7 @@ struct group {
     double *affinity;          /* row: the part; NULL: nothing is liked */
     struct spread_set *spread; /* NULL: none */
     struct heaps heaps;
-    uint32_t *barren;          /* row: 1 + its stamp when no eviction there helped; NULL: none was sought */
+    uint32_t *barren; /* row: 1 + its stamp when no eviction there helped; NULL: none was sought */
 };
 
 /* What the plan changes on a row, chained. */
@@ -116,8 +117,10 @@ struct eviction {
     struct allocated_resources *resources;
 };
 
-/* The allocations to be preempted for one more of the group, where the configuration allows preemption. */
-bool evict_choose(struct select *s, struct group *g, const struct select_req *req, struct eviction *ret);
+/* The allocations to be preempted for one more of the group, where the configuration allows
+ * preemption. */
+bool evict_choose(struct select *s, struct group *g, const struct select_req *req,
+                  struct eviction *ret);
 /* Stops the victims and says so. */
 void evict_apply(struct select *s, const struct eviction *e, struct select_got *ret);
 
@@ -156,7 +159,8 @@ void metric_filtered(const void *ctx, struct alloc_metric *m, const struct node 
 /* Of a node without a driver of the group: which, and why. */
 void metric_drivers(const void *ctx, struct alloc_metric *m, const struct node *n,
                     const struct task_group *tg);
-void metric_exhausted(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why);
+void metric_exhausted(const void *ctx, struct alloc_metric *m, const struct node *n,
+                      const char *why);
 void metric_score(const void *ctx, struct alloc_metric *m, const struct node *n,
                   const struct score_parts *p, double score);
 
@@ -166,7 +170,8 @@ const char *grant(struct select *s, const struct group *g, uint32_t row, const v
 
 void distinct_open(struct select *s, const struct allocation *const *allocs, size_t n);
 void distinct_count(struct select *s, const struct allocation *a, uint32_t row, int sign);
-const char *distinct_refused(struct select *s, const void *ctx, const struct group *g, uint32_t row);
+const char *distinct_refused(struct select *s, const void *ctx, const struct group *g,
+                             uint32_t row);
 
 /* --- a heap of candidates, best first --- */
 

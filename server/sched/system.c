@@ -81,8 +81,8 @@ then_group(const struct system_run *r, const struct allocation *a)
     return tg != NULL ? tg : r->tg;
 }
 
-/* Of a node of which nobody hears, or whose client has not spoken of it yet, nothing is decided, but that it
- * is unknown from now on. */
+/* Of a node of which nobody hears, or whose client has not spoken of it yet, nothing is decided,
+ * but that it is unknown from now on. */
 static bool
 system_silent(struct system_run *r, const struct allocation *a, uint32_t row, int64_t index)
 {
@@ -120,7 +120,8 @@ system_alloc(struct system_run *r, const struct allocation *a)
         return;
     }
     bool expired = alloc_expired(a, then_group(r, a), r->t->in->now);
-    bool waits = row != NODES_NONE && str_eq(a->client_status, ALLOC_UNKNOWN) && alloc_was_unknown(a);
+    bool waits =
+        row != NODES_NONE && str_eq(a->client_status, ALLOC_UNKNOWN) && alloc_was_unknown(a);
     if (expired || (away_node_lost(nodes, a) && !waits)) {
         system_stop(r, a, DESC_LOST, ALLOC_LOST);
         return;

@@ -19,20 +19,22 @@ struct sched_view_ops {
      * made from, or NULL when that version is not stored any more. Never NULL (may be empty). */
     const struct allocation *const *(*allocs_by_job)(struct sched_view *v, const char *ns,
                                                      const char *id, size_t *ret_n);
-    /* Allocations of a node that hold resources (not client-terminal), which live as long as ctx. `job`
-     * may be NULL. */
+    /* Allocations of a node that hold resources (not client-terminal), which live as long as ctx.
+     * `job` may be NULL. */
     const struct allocation *const *(*allocs_by_node)(struct sched_view *v, const void *ctx,
                                                       const char *node_id, size_t *ret_n);
     /* The newest deployment of a job, whatever its version; NULL: there is none. */
-    const struct deployment *(*latest_deployment)(struct sched_view *v, const char *ns, const char *id);
+    const struct deployment *(*latest_deployment)(struct sched_view *v, const char *ns,
+                                                  const char *id);
 };
 
 struct sched_view {
     const struct sched_view_ops *ops;
     void *arg;
-    uint64_t index;                /* the snapshot's Raft index */
-    struct node_table *nodes;      /* every node and what is used of it, at that index; an attempt
-                                    * writes its plan into the columns of use: make a copy for each */
+    uint64_t index; /* the snapshot's Raft index */
+    /* Every node and what is used of it, at that index. An attempt writes its plan into the columns
+     * of use: make a copy for each. */
+    struct node_table *nodes;
     const struct scheduler_configuration *config; /* NULL: defaults */
 };
 

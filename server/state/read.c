@@ -77,7 +77,8 @@ state_get_lean(struct state_txn *t, const void *ctx, enum state_table table, str
 {
     struct key k = key_from(table_rows[table].key, &key);
     struct slice v;
-    return row_get(t, table, &k, &v) ? row_open(t, ctx, table, (struct row){KEY_SLICE(k), v}, lean) : NULL;
+    return row_get(t, table, &k, &v) ? row_open(t, ctx, table, (struct row){KEY_SLICE(k), v}, lean)
+                                     : NULL;
 }
 
 size_t
@@ -334,7 +335,8 @@ state_job_versions_seek(struct state_iter *it, uint64_t jmi)
            memcmp(it->scan->key.p, k.b, k.n) < 0)
         it->left--;
     table_scan_end(it->scan);
-    it->scan = table_scan_from(it->t->t, it->t->s->t[it->scanned], KEY_SLICE(it->prefix_key), KEY_SLICE(k));
+    it->scan = table_scan_from(it->t->t, it->t->s->t[it->scanned], KEY_SLICE(it->prefix_key),
+                               KEY_SLICE(k));
 }
 
 struct lean *
@@ -444,7 +446,8 @@ state_next_lean(struct state_iter *it, const void *ctx, struct lean *lean)
         bool other = it->prefix != NULL && !str_prefix(row_id(it, obj), it->prefix);
         if (versions) {
             const struct job *j = obj;
-            other |= j->create_index != it->create_index || (it->left == 0 && j->version_tag == NULL);
+            other |=
+                j->create_index != it->create_index || (it->left == 0 && j->version_tag == NULL);
         }
         if (it->name != NULL)
             other |= !str_eq(((const struct allocation *)obj)->name, it->name);

@@ -31,8 +31,9 @@ drop_file(const struct state *s)
 void
 state_fatal(const struct state *s, const char *what, int code)
 {
-    const char *why = "the state file cannot be used: it is dropped, and the next start rebuilds it from "
-                      "the Raft snapshot and log";
+    const char *why =
+        "the state file cannot be used: it is dropped, and the next start rebuilds it from "
+        "the Raft snapshot and log";
     if (code == -ERR_LIMIT)
         why = "the state file is full: raise state_max_mb of the server, purge jobs";
     else if (code == -ERR_BUSY)
@@ -60,8 +61,8 @@ row_fatal(const struct state *s, unsigned table, struct slice key, const char *w
 {
     char name[ROW_NAME];
 
-    log_error("state", "a row cannot be read", "table", table_rows[table].name, "key", row_name(key, name),
-              "error", why, NULL);
+    log_error("state", "a row cannot be read", "table", table_rows[table].name, "key",
+              row_name(key, name), "error", why, NULL);
     state_fatal(s, table_rows[table].name, -ERR_CORRUPT);
 }
 
@@ -84,7 +85,8 @@ read_boot_id(char out[64], struct err *e)
     return 0;
 }
 
-/* Files of other boots hold what the disk may have lost, those of other formats what we cannot use. */
+/* Files of other boots hold what the disk may have lost, those of other formats what we cannot use.
+ */
 static int
 remove_others(const char *dir, const char *keep, struct err *e)
 {
@@ -96,7 +98,8 @@ remove_others(const char *dir, const char *keep, struct err *e)
         if (!str_prefix(ent->d_name, "state-") || str_prefix(ent->d_name, keep))
             continue;
         if (unlinkat(dirfd(d), ent->d_name, 0) != 0 && errno != ENOENT) {
-            int rc = err_errno(e, errno, "remove the outdated state file '%s/%s'", dir, ent->d_name);
+            int rc =
+                err_errno(e, errno, "remove the outdated state file '%s/%s'", dir, ent->d_name);
             closedir(d);
             return rc;
         }
@@ -105,8 +108,8 @@ remove_others(const char *dir, const char *keep, struct err *e)
     return 0;
 }
 
-/* Address space costs nothing, and a file that were full could not be made smaller: far more is mapped
- * than may be used, and than the file has; less where there is not so much. */
+/* Address space costs nothing, and a file that were full could not be made smaller: far more is
+ * mapped than may be used, and than the file has; less where there is not so much. */
 static int
 open_env(struct state *s, struct err *e)
 {
@@ -156,8 +159,8 @@ state_open(const char *dir, const char *boot_id, size_t max_bytes, struct state 
     if (rc == 0)
         rc = open_tables(s, &why);
     if (why.code == -ERR_CORRUPT || why.code == -EINVAL) {
-        log_warn("state", "the state file is damaged: it is rebuilt from the Raft snapshot and log", "file",
-                 s->path, "error", why.text, NULL);
+        log_warn("state", "the state file is damaged: it is rebuilt from the Raft snapshot and log",
+                 "file", s->path, "error", why.text, NULL);
         drop_file(s);
         err_clear(&why);
         rc = open_tables(s, &why);

@@ -11,12 +11,13 @@
  *
  * A snapshot pins pages: never hold it while waiting. Rows are decoded into the context given and
  * live as long as that; they are the caller's to change. An Allocation row holds no Job: the row
- * refers to a job version, and state_alloc_job() fills alloc->job from a cache owned by the context given
- * to state_read_begin(). So all allocations of a version share an immutable Job, which lives as long as
- * the context, not only as long as the snapshot.
+ * refers to a job version, and state_alloc_job() fills alloc->job from a cache owned by the context
+ * given to state_read_begin(). So all allocations of a version share an immutable Job, which lives
+ * as long as the context, not only as long as the snapshot.
  *
  * It is a cache of the log, without sync; a row that does not decode means a damaged file: the file
- * is dropped and the process ends, so that the next process rebuilds the state from snapshot and log.
+ * is dropped and the process ends, so that the next process rebuilds the state from snapshot and
+ * log.
  */
 #ifndef PADDOCK_SERVER_STATE_STATE_H
 #define PADDOCK_SERVER_STATE_STATE_H
@@ -68,10 +69,12 @@ struct state_key {
     const char *b;
     uint64_t n;
 };
-void *state_get_row(struct state_txn *t, const void *ctx, enum state_table table, struct state_key key);
-/* The same, but only what `lean` needs is decoded, and its bytes are those of the snapshot (NULL: all is). */
-void *state_get_lean(struct state_txn *t, const void *ctx, enum state_table table, struct state_key key,
-                     struct lean *lean);
+void *state_get_row(struct state_txn *t, const void *ctx, enum state_table table,
+                    struct state_key key);
+/* The same, but only what `lean` needs is decoded, and its bytes are those of the snapshot (NULL:
+ * all is). */
+void *state_get_lean(struct state_txn *t, const void *ctx, enum state_table table,
+                     struct state_key key, struct lean *lean);
 /* As it is stored; 0: it is not there. */
 size_t state_row_bytes(struct state_txn *t, enum state_table table, struct state_key key);
 /* Ends the process: a row is not what its table holds. */
@@ -95,7 +98,8 @@ bool state_has_job_at(struct state_txn *t, const char *ns, const char *id,
 #define state_summary(t, ctx, ns, id) state_get(t, ctx, SUMMARIES, ns, id)
 #define state_periodic_launch(t, ctx, ns, id) state_get(t, ctx, PERIODIC_LAUNCHES, ns, id)
 #define state_node(t, ctx, id) state_get(t, ctx, NODES, id)
-#define state_alloc(t, ctx, id) state_get(t, ctx, ALLOCS, id) /* without Job; see state_alloc_job() */
+#define state_alloc(t, ctx, id)                                                                    \
+    state_get(t, ctx, ALLOCS, id) /* without Job; see state_alloc_job() */
 #define state_eval(t, ctx, id) state_get(t, ctx, EVALS, id)
 #define state_deployment(t, ctx, id) state_get(t, ctx, DEPLOYMENTS, id)
 /* NULL: this server began alone. */
@@ -111,11 +115,12 @@ void state_alloc_job_lean(struct state_txn *t, struct allocation *a, struct lean
 /* The JobModifyIndex of the version that the stored allocation refers to; 0 when not stored. */
 uint64_t state_alloc_job_index(struct state_txn *t, const char *alloc_id);
 
-/* --- lists, in key order; the iterator is a child of ctx and must be used before state_read_end --- */
+/* --- lists, in key order; the iterator, a child of ctx, is used before state_read_end --- */
 /* `ns` NULL or "*": all namespaces. `prefix` NULL or "": all. */
 struct state_iter *state_jobs(struct state_txn *t, const void *ctx, const char *ns,
                               const char *prefix);
-/* By an index, those whose key begins with the given texts: state_by(t, ctx, ALLOCS_BY_JOB, ns, id). */
+/* By an index, those whose key begins with the given texts: state_by(t, ctx, ALLOCS_BY_JOB, ns,
+ * id). */
 #define state_by(t, ctx, INDEX, ...)                                                 \
     state_by_rows((t), (ctx), STATE_##INDEX, (const char *const[]){__VA_ARGS__},      \
                   ARRAY_LEN(((const char *const[]){__VA_ARGS__})))
@@ -131,11 +136,11 @@ bool state_any(struct state_txn *t, enum state_by index, const char *ns, const c
 #define state_has_open_evals(t, ns, id) state_any(t, STATE_OPEN_EVALS, ns, id)
 #define state_has_evals(t, ns, id) state_any(t, STATE_EVALS_BY_JOB, ns, id)
 /* Live allocations of a job that bear the name; only those on the node unless that is NULL. */
-struct state_iter *state_live_named(struct state_txn *t, const void *ctx, const struct allocation *like,
-                                    const char *node_id);
+struct state_iter *state_live_named(struct state_txn *t, const void *ctx,
+                                    const struct allocation *like, const char *node_id);
 /* Children of a job; with `token` (not empty) those whose dispatch may have borne it. */
-struct state_iter *state_children(struct state_txn *t, const void *ctx, const char *ns, const char *parent,
-                                  const char *token);
+struct state_iter *state_children(struct state_txn *t, const void *ctx, const char *ns,
+                                  const char *parent, const char *token);
 struct state_iter *state_blocked_evals(struct state_txn *t, const void *ctx, const char *ns,
                                        const char *id);
 /* Newest first: STATE_JOB_VERSIONS_KEPT, and those that bear a tag. */
@@ -143,8 +148,8 @@ struct state_iter *state_job_versions(struct state_txn *t, const void *ctx, cons
                                       const char *id);
 /* The iterator goes on with that version (by JobModifyIndex), or the next older one. */
 void state_job_versions_seek(struct state_iter *it, uint64_t job_modify_index);
-/* The newest of these for which `is` is true, or NULL. It is asked about versions of which only numbers, tag
- * and stability are decoded: a specification may have megabytes. */
+/* The newest of these for which `is` is true, or NULL. It is asked about versions of which only
+ * numbers, tag and stability are decoded: a specification may have megabytes. */
 typedef bool state_version_fn(const struct job *j, const void *arg);
 struct job *state_find_version(struct state_txn *t, const void *ctx, const char *ns, const char *id,
                                state_version_fn *is, const void *arg);
@@ -169,11 +174,12 @@ struct deployment *state_latest_deployment(struct state_txn *t, const void *ctx,
 #define state_has_active_deployment(t, ns, id) state_any(t, STATE_ACTIVE_DEPLOYMENTS, ns, id)
 /* In the order in which they were made: CreateIndex, then id. */
 #define state_allocs_by_create(t, ctx) state_by_rows(t, ctx, STATE_ALLOCS_BY_CREATE, NULL, 0)
-#define state_deployments_by_create(t, ctx) state_by_rows(t, ctx, STATE_DEPLOYMENTS_BY_CREATE, NULL, 0)
+#define state_deployments_by_create(t, ctx)                                                        \
+    state_by_rows(t, ctx, STATE_DEPLOYMENTS_BY_CREATE, NULL, 0)
 #define state_evals_by_create(t, ctx) state_by_rows(t, ctx, STATE_EVALS_BY_CREATE, NULL, 0)
-/* Before the first row: starts at the one that `token` names, or where it would be ("" or NULL: at the
- * first), and goes backwards when asked to. Tokens: "namespace.id" of jobs, "index.id" by creation, ids
- * elsewhere. */
+/* Before the first row: starts at the one that `token` names, or where it would be ("" or NULL: at
+ * the first), and goes backwards when asked to. Tokens: "namespace.id" of jobs, "index.id" by
+ * creation, ids elsewhere. */
 void state_iter_seek(struct state_iter *it, const char *token, bool back);
 /* Skip allocations that are terminal on either side, without decoding them. */
 void state_iter_live_only(struct state_iter *it);
@@ -186,7 +192,7 @@ struct allocation *state_next_with_job(struct state_iter *it, const void *ctx);
 /* Closes early. NULL is fine. */
 void state_iter_end(struct state_iter *it);
 
-/* --- watch keys: what a blocking query can wait for besides whole tables (server/state/watch.h) --- */
+/* --- watch keys: what a blocking query can wait for besides tables (server/state/watch.h) --- */
 enum state_watch_kind {
     WATCH_JOB = 1,
     WATCH_NODE,
@@ -200,8 +206,10 @@ enum state_watch_kind {
     WATCH_JOB_DEPLOYMENTS,
     WATCH_DEPLOYMENT_ALLOCS,
 };
-uint64_t state_watch_key(enum state_watch_kind kind, const char *a, const char *b); /* b NULL: no more */
-#define state_key_job(ns, id) state_watch_key(WATCH_JOB, ns, str_or(id, "")) /* job, its summary, versions */
+uint64_t state_watch_key(enum state_watch_kind kind, const char *a,
+                         const char *b); /* b NULL: no more */
+#define state_key_job(ns, id)                                                                      \
+    state_watch_key(WATCH_JOB, ns, str_or(id, "")) /* job, its summary, versions */
 #define state_key_node(id) state_watch_key(WATCH_NODE, id, NULL)
 #define state_key_alloc(id) state_watch_key(WATCH_ALLOC, id, NULL)
 #define state_key_eval(id) state_watch_key(WATCH_EVAL, id, NULL)

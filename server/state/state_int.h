@@ -3,11 +3,11 @@
  * What the files of server/state share: physical tables, keys, rows.
  *
  * Keys are components ended by NUL. A component longer than KEY_PART_MAX is cut and a hash of the
- * whole is appended, so that every key fits the table; the order of such ids among each other is then
- * by hash, and prefix queries check the id in the row.
+ * whole is appended, so that every key fits the table; the order of such ids among each other is
+ * then by hash, and prefix queries check the id in the row.
  *
- * An allocation row is: u8 version (1), u8 ROW_* flags, 6 zero bytes, u64 JobModifyIndex (big-endian)
- * of the job version it refers to, then the Allocation without Job in msgpack.
+ * An allocation row is: u8 version (1), u8 ROW_* flags, 6 zero bytes, u64 JobModifyIndex
+ * (big-endian) of the job version it refers to, then the Allocation without Job in msgpack.
  */
 #ifndef PADDOCK_SERVER_STATE_STATE_INT_H
 #define PADDOCK_SERVER_STATE_STATE_INT_H
@@ -118,8 +118,9 @@ void *row_decode(struct state_txn *t, const void *ctx, unsigned table, struct ro
 /* A key as people may read it, cut. */
 enum { ROW_NAME = 80 };
 const char *row_name(struct slice key, char out[ROW_NAME]);
-/* The same as state_fatal(), of a row that cannot be decoded: none such is written (state_refused()), so the
- * file is damaged, or of a release that did write it and whose log this one gets past. */
+/* The same as state_fatal(), of a row that cannot be decoded: none such is written
+ * (state_refused()), so the file is damaged, or of a release that did write it and whose log this
+ * one gets past. */
 _Noreturn void row_fatal(const struct state *s, unsigned table, struct slice key, const char *why);
 /* What stands before an object in the rows of the table: ROW_HEAD bytes or none. */
 static inline size_t

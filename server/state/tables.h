@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of the state, a row each, and their indexes. Put, delete, loading from a snapshot, dump and
- * the lists work by these rows (tables.c, write.c, read.c): a new table is a row here and a struct in
- * api/schema, and is used by state_put(), state_get() and state_del().
+ * The tables of the state, a row each, and their indexes. Put, delete, loading from a snapshot,
+ * dump and the lists work by these rows (tables.c, write.c, read.c): a new table is a row here and
+ * a struct in api/schema, and is used by state_put(), state_get() and state_del().
  *
  *   ROW(NAME, id, type, name, key, watches, gone)
  *     id       in snapshots: permanent, never reused; TABLE_ID_META is taken
  *     key      of the row, from its object: strings but for a last number
- *     watches  what a blocking query may wait for: its kind (state.h, where who waits names it, too),
- *              and what it is about
+ *     watches  what a blocking query may wait for: its kind (state.h, where who waits names it,
+ *              too), and what it is about
  *     gone     called when a row was removed: takes with it what belongs to it; or NULL
  *   INDEX(NAME, TABLE, name, key, holds)
- *     derived: what it says is the key of the row; holds(object) false: not in it; NULL: every row is
+ *     derived: what it says is the key of the row; holds(object) false: not in it; NULL: every row
+ *     is
  *
  * A change of a key or an index is a new STATE_FORMAT (state_int.h).
  */
@@ -27,11 +28,13 @@
     ROW(SUBMISSIONS, 2, job_submission, "job_submissions",                                         \
         KEY(STR(job_submission, namespace), STR(job_submission, job_id),                           \
             NEWEST(job_submission, version)),                                                      \
-        WATCHES(ABOUT(WATCH_JOB, STR(job_submission, namespace), STR(job_submission, job_id))), NULL)\
+        WATCHES(ABOUT(WATCH_JOB, STR(job_submission, namespace), STR(job_submission, job_id))),    \
+        NULL)                                                                                      \
     ROW(SUMMARIES, 3, job_summary, "job_summaries",                                                \
         KEY(STR(job_summary, namespace), STR(job_summary, job_id)),                                \
         WATCHES(ABOUT(WATCH_JOB, STR(job_summary, namespace), STR(job_summary, job_id))), NULL)    \
-    ROW(NODES, 4, node, "nodes", KEY(STR(node, id)), WATCHES(ABOUT(WATCH_NODE, STR(node, id))), NULL)\
+    ROW(NODES, 4, node, "nodes", KEY(STR(node, id)), WATCHES(ABOUT(WATCH_NODE, STR(node, id))),    \
+        NULL)                                                                                      \
     ROW(ALLOCS, 5, allocation, "allocs", KEY(STR(allocation, id)),                                 \
         WATCHES(ABOUT(WATCH_ALLOC, STR(allocation, id)),                                           \
                 ABOUT(WATCH_JOB_ALLOCS, STR(allocation, namespace), STR(allocation, job_id)),      \
@@ -44,8 +47,9 @@
                 ABOUT(WATCH_JOB_EVALS, STR(evaluation, namespace), STR(evaluation, job_id))),      \
         NULL)                                                                                      \
     ROW(DEPLOYMENTS, 14, deployment, "deployments", KEY(STR(deployment, id)),                      \
-        WATCHES(ABOUT(WATCH_DEPLOYMENT, STR(deployment, id)),                                      \
-                ABOUT(WATCH_JOB_DEPLOYMENTS, STR(deployment, namespace), STR(deployment, job_id))),\
+        WATCHES(                                                                                   \
+            ABOUT(WATCH_DEPLOYMENT, STR(deployment, id)),                                          \
+            ABOUT(WATCH_JOB_DEPLOYMENTS, STR(deployment, namespace), STR(deployment, job_id))),    \
         NULL)                                                                                      \
     ROW(SCHEDULER_CONFIG, 7, scheduler_configuration, "scheduler_config", KEY(WORD("config")),     \
         WATCHES({0}), NULL)                                                                        \

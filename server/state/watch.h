@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Parked blocking queries (server_watch() of server.h): an entry in a table on the loop, no thread.
- * The apply thread calls watches_changed() after each commit; the loop is only bothered when somebody
- * waits.
+ * The apply thread calls watches_changed() after each commit; the loop is only bothered when
+ * somebody waits.
  */
 #ifndef PADDOCK_SERVER_STATE_WATCH_H
 #define PADDOCK_SERVER_STATE_WATCH_H

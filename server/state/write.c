@@ -124,8 +124,9 @@ refuse(struct state_txn *t, unsigned table, const struct key *k, const void *obj
                row_name(KEY_SLICE(*k), name));
 }
 
-/* The row as it will be read, in t->row. What may need much memory is decoded once: how much a small row
- * can need is bounded by the structs of the schema (a test holds ROW_SURE_BYTES against them). */
+/* The row as it will be read, in t->row. What may need much memory is decoded once: how much a
+ * small row can need is bounded by the structs of the schema (a test holds ROW_SURE_BYTES against
+ * them). */
 static bool
 row_encode(struct state_txn *t, unsigned table, const void *obj, const uint8_t *head)
 {
@@ -247,10 +248,12 @@ state_trim_job_versions(struct state_txn *t, uint64_t index, const char *ns, con
         changed(t, STATE_JOB_VERSIONS, index, state_key_job(ns, id));
 }
 
-/* An allocation of that version is gone: so is the version, when it was the last one and the version is
- * none of the newest `keep`. The others are not looked at: each looks through the job's allocations. */
+/* An allocation of that version is gone: so is the version, when it was the last one and the
+ * version is none of the newest `keep`. The others are not looked at: each looks through the job's
+ * allocations. */
 static void
-version_left(struct state_txn *t, uint64_t index, const struct allocation *a, uint64_t jmi, size_t keep)
+version_left(struct state_txn *t, uint64_t index, const struct allocation *a, uint64_t jmi,
+             size_t keep)
 {
     struct key k = key2(a->namespace, a->job_id);
     size_t newer = 0;

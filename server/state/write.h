@@ -2,9 +2,10 @@
  *
  * Writing the state: for the FSM and for loading a snapshot. One writer; the transaction belongs to
  * the thread that began it. `index` is the Raft index of the entry being applied: every function
- * below moves the index of its table to it and notes what a blocking query may wait for (0: neither).
- * They store what they are given: stamping CreateIndex and the like is the FSM's work. A full map or a
- * damaged file ends the process; the damaged one is dropped, and rebuilt by the next start.
+ * below moves the index of its table to it and notes what a blocking query may wait for (0:
+ * neither). They store what they are given: stamping CreateIndex and the like is the FSM's work. A
+ * full map or a damaged file ends the process; the damaged one is dropped, and rebuilt by the next
+ * start.
  */
 #ifndef PADDOCK_SERVER_STATE_WRITE_H
 #define PADDOCK_SERVER_STATE_WRITE_H
@@ -14,8 +15,8 @@
 #include "server/state/state.h"
 
 /* Opens the cache in `dir` for this boot (NULL: of the running kernel); files of other boots are
- * removed. `max_bytes` is for whoever admits writes (state_usage): the file can become several times as
- * big. *ret_fresh: it is empty and must be loaded. */
+ * removed. `max_bytes` is for whoever admits writes (state_usage): the file can become several
+ * times as big. *ret_fresh: it is empty and must be loaded. */
 int state_open(const char *dir, const char *boot_id, size_t max_bytes, struct state **ret,
                bool *ret_fresh, struct err *e);
 void state_close(struct state *s);
@@ -23,15 +24,17 @@ void state_close(struct state *s);
 void state_clear(struct state *s);
 /* Bytes in use, and those that may be. */
 void state_usage(struct state *s, size_t *ret_used, size_t *ret_max);
-/* Bytes of its file that are in use, and that will be used again: exact, and too slow for every write. */
+/* Bytes of its file that are in use, and that will be used again: exact, and too slow for every
+ * write. */
 void state_file(struct state *s, size_t *ret_used, size_t *ret_free);
 /* Keeps DISK_RESERVE bytes of disk; true when (at least half of) it is there. The FSM's thread. */
 bool state_reserve(struct state *s);
 
 struct state_txn *state_write_begin(struct state *s, const void *ctx);
-/* True when a row was put that could not be read again (over a limit of the schema or of the codec, or
- * over ROW_MAX or ROW_BUDGET): from there on nothing was written, and the transaction can only be
- * aborted. *e names the row. It depends on what was to be stored alone, so every server says the same. */
+/* True when a row was put that could not be read again (over a limit of the schema or of the codec,
+ * or over ROW_MAX or ROW_BUDGET): from there on nothing was written, and the transaction can only
+ * be aborted. *e names the row. It depends on what was to be stored alone, so every server says the
+ * same. */
 bool state_refused(const struct state_txn *t, struct err *e);
 /* Ends the transaction. -ENOSPC and the like (errno_is_shortage): nothing was written, do it again
  * later; any other failure ends the process. */
@@ -42,9 +45,9 @@ void state_abort(struct state_txn *t);
 void state_set_applied(struct state_txn *t, uint64_t index, uint64_t term);
 uint64_t state_applied_term(struct state_txn *t);
 
-/* state_put(t, index, NODES, n) stores an object, state_del(t, index, NODES, id) removes one if it is
- * there; with it goes what belongs to it: with a job all but its allocations, evaluations and the
- * versions these need. */
+/* state_put(t, index, NODES, n) stores an object, state_del(t, index, NODES, id) removes one if it
+ * is there; with it goes what belongs to it: with a job all but its allocations, evaluations and
+ * the versions these need. */
 #define state_put(t, index, TABLE, obj)                                              \
     ({                                                                               \
         const __typeof__(*((struct state_types *)0)->TABLE) *_obj = (obj);           \
@@ -59,7 +62,8 @@ uint64_t state_applied_term(struct state_txn *t);
 void state_put_row(struct state_txn *t, uint64_t index, enum state_table table, const void *obj);
 void *state_take_row(struct state_txn *t, const void *ctx, uint64_t index, enum state_table table,
                      struct state_key key);
-/* In place of state_put: a->job is not stored; `job_modify_index` says which version it refers to. */
+/* In place of state_put: a->job is not stored; `job_modify_index` says which version it refers to.
+ */
 void state_put_alloc(struct state_txn *t, uint64_t index, const struct allocation *a,
                      uint64_t job_modify_index);
 /* Removes versions beyond the newest `keep` that no allocation refers to. */

@@ -150,7 +150,8 @@ constraint_is_distinct(const struct constraint *c)
 bool
 constraint_escapes(const struct constraint *c)
 {
-    return !constraint_is_distinct(c) && (target_escapes(c->l_target) || target_escapes(c->r_target));
+    return !constraint_is_distinct(c) &&
+           (target_escapes(c->l_target) || target_escapes(c->r_target));
 }
 
 bool
@@ -190,12 +191,14 @@ constraint_check(const struct constraint *c, struct err *e)
     }
     case OP_VERSION:
         if (!version_constraint_valid(c->r_target))
-            return err_set(e, -ERR_INVALID, "'%.200s' is not a version constraint such as '>= 1.2, < 2'",
+            return err_set(e, -ERR_INVALID,
+                           "'%.200s' is not a version constraint such as '>= 1.2, < 2'",
                            str_or(c->r_target, ""));
         return 0;
     case OP_SEMVER:
         if (!semver_constraint_valid(c->r_target))
-            return err_set(e, -ERR_INVALID, "'%.200s' is not a semver constraint such as '>= 1.2.0'",
+            return err_set(e, -ERR_INVALID,
+                           "'%.200s' is not a semver constraint such as '>= 1.2.0'",
                            str_or(c->r_target, ""));
         return 0;
     default:

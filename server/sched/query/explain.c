@@ -166,7 +166,8 @@ explain_group(const void *ctx, const struct explain_in *in, struct select *s,
 }
 
 int
-sched_explain(const void *ctx, const struct explain_in *in, struct job_explanation **ret, struct err *e)
+sched_explain(const void *ctx, const struct explain_in *in, struct job_explanation **ret,
+              struct err *e)
 {
     struct sched_view *v = in->view;
     const struct task_group_list *groups = &in->job->task_groups;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What would happen to the allocations of some nodes if those drained: a dry run on a view, job by job.
+ * What would happen to the allocations of some nodes if those drained: a dry run on a view, job by
+ * job.
  */
 #ifndef PADDOCK_SERVER_SCHED_QUERY_SIMULATE_H
 #define PADDOCK_SERVER_SCHED_QUERY_SIMULATE_H
