@@ -179,6 +179,21 @@ api_send(struct cmd *c, const char *method, const char *target, const struct typ
     return decode(c, r, t, ret, e);
 }
 
+const void *
+api_change(struct cmd *c, const struct change *ch)
+{
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    int rc = api_send(c, str_or(ch->method, "PUT"), ch->target, ch->body_type, ch->body, ch->answer,
+                      &ret, &e);
+    if (rc == 0 && ch->answer && !ret)
+        rc = err_set(&e, -ERR_NOT_FOUND, "the agent answered null");
+    if (rc == 0)
+        return ch->answer ? ret : ch;
+    cmd_fail(c, "%s: %s", ch->failed, e.text);
+    return NULL;
+}
+
 /* --- identifiers --- */
 
 const char *
@@ -207,67 +222,77 @@ uuid_digits(const char *s)
     return s[strspn(s, "0123456789abcdefABCDEF-")] == '\0';
 }
 
-enum api_found
-api_find(struct cmd *c, const char *what, const char *path, const struct type *t,
-         const char *prefix, struct object_list *ret)
+const char *
+api_find(struct cmd *c, const struct api_kind *k, const char *prefix)
 {
     struct err e = ERR_INIT;
+    struct object_list l = {NULL, 0};
     const char *even = api_uuid_prefix(c, prefix);
     if (!even)
-        return API_FAILED;
-    ret->n = 0;
+        return NULL;
     if (uuid_digits(prefix) &&
-        api_list(c, api_target(c, path, "prefix", even, NULL), t, ret, NULL, &e)) {
-        cmd_fail(c, "Error querying %s: %s", what, e.text);
-        return API_FAILED;
+        api_list(c, api_target(c, k->path, "prefix", even, NULL), k->t, &l, NULL, &e)) {
+        cmd_fail(c, "Error querying %s: %s", k->name, e.text);
+        return NULL;
     }
     size_t n = 0;
-    for (size_t i = 0; i < ret->n; i++)
-        if (str_prefix(str_or(id_of(t, ret->v[i]), ""), prefix))
-            ret->v[n++] = ret->v[i];
-    ret->n = n;
+    for (size_t i = 0; i < l.n; i++)
+        if (str_prefix(str_or(id_of(k->t, l.v[i]), ""), prefix))
+            l.v[n++] = l.v[i];
+    l.n = n;
     if (n == 1)
-        return API_ONE;
-    if (n > 1)
-        return API_MANY;
-    cmd_fail(c, "No %s(s) with prefix or id \"%s\" found", what, prefix);
-    return API_NONE;
+        return id_of(k->t, l.v[0]);
+    if (n == 0) {
+        cmd_fail(c, "No %s(s) with prefix or id \"%s\" found", k->name, prefix);
+        return NULL;
+    }
+    cmd_say(c, "Prefix matched multiple %ss\n", k->name);
+    k->show(c, &l);
+    return NULL;
 }
 
-enum api_found
-api_find_job(struct cmd *c, const char *prefix, struct job_list_stub **ret)
+struct job_list_stub *
+api_find_job(struct cmd *c, const char *prefix)
 {
-    return api_find_job_of(c, prefix, NULL, "", ret);
+    return api_find_job_of(c, prefix, NULL, "");
 }
 
-enum api_found
-api_find_job_of(struct cmd *c, const char *prefix, const char *filter, const char *kind,
-                struct job_list_stub **ret)
+struct job_list_stub *
+api_find_job_of(struct cmd *c, const char *prefix, const char *filter, const char *kind)
 {
     struct err e = ERR_INIT;
     struct job_list_stub_list l;
     if (str_empty(prefix)) { /* what a script's unset variable leaves */
         cmd_fail(c, "The job's id is empty.");
-        return API_FAILED;
+        return NULL;
     }
     if (api_list(c, api_target(c, "/v1/jobs", "prefix", prefix, "filter", filter, NULL),
                  &type_job_list_stub, &l, NULL, &e)) {
         cmd_fail(c, "Error querying job prefix \"%s\": %s", prefix, e.text);
-        return API_FAILED;
+        return NULL;
     }
     for (size_t i = 0; i < l.n; i++) {
         if (l.n == 1 || str_eq(l.v[i]->id, prefix)) {
-            *ret = l.v[i];
             c->namespace = str_or(l.v[i]->namespace, c->namespace);
-            return API_ONE;
+            return l.v[i];
         }
     }
     if (l.n == 0) {
         cmd_fail(c, "No %sjob(s) with prefix or ID \"%s\" found", kind, prefix);
-        return API_NONE;
+        return NULL;
     }
     cmd_warn(c, "Prefix matched multiple jobs\n");
     for (size_t i = 0; i < l.n; i++)
         cmd_warn(c, "%s  %s  %s", l.v[i]->id, l.v[i]->type, l.v[i]->status);
-    return API_MANY;
+    return NULL;
+}
+
+const char *
+api_job_arg(struct cmd *c, const struct opt *opts, int *ret_code)
+{
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, ret_code))
+        return NULL;
+    const struct job_list_stub *stub = api_find_job(c, c->args[0]);
+    *ret_code = 1;
+    return stub ? stub->id : NULL;
 }

@@ -30,6 +30,18 @@ int api_get_value(struct cmd *c, const char *target, struct value **ret, struct 
 /* Sends `body` (of type bt, NULL: none) and decodes the answer (NULL: ignored). */
 int api_send(struct cmd *c, const char *method, const char *target, const struct type *bt,
              const void *body, const struct type *t, void **ret, struct err *e);
+
+/* A request that changes something. */
+struct change {
+    const char *method; /* NULL: PUT */
+    const char *target;
+    const struct type *body_type; /* NULL: there is no body */
+    const void *body;
+    const struct type *answer; /* NULL: it is not read */
+    const char *failed;        /* "Error stopping job", as errors begin */
+};
+/* The answer, or something where none is read; NULL: it failed, which was said. */
+const void *api_change(struct cmd *c, const struct change *ch);
 /* The ask that carries our headers, for streams. Owned by c. */
 struct http_ask *api_ask(struct cmd *c, const char *method, const char *target);
 
@@ -38,17 +50,23 @@ struct http_ask *api_ask(struct cmd *c, const char *method, const char *target);
 /* Checks length and rounds down to an even number of digits; NULL and said when it is too short. */
 const char *api_uuid_prefix(struct cmd *c, const char *id);
 
-enum api_found { API_ONE, API_NONE, API_MANY, API_FAILED };
-
-/* The job from an id or prefix: exact match wins, and the command goes on in its namespace. Says
- * what is wrong, unless API_ONE. */
-enum api_found api_find_job(struct cmd *c, const char *prefix, struct job_list_stub **ret);
+/* The job of an id or prefix: an exact match wins, and the command goes on in its namespace. NULL:
+ * what is wrong was said. */
+struct job_list_stub *api_find_job(struct cmd *c, const char *prefix);
 /* The same among those that `filter` leaves; `kind` says which these are: "periodic ". */
-enum api_found api_find_job_of(struct cmd *c, const char *prefix, const char *filter,
-                               const char *kind, struct job_list_stub **ret);
-/* Full ids from a prefix, for `path` lists ("/v1/nodes"); says what is wrong unless API_ONE. On
- * API_MANY *ret_list holds all candidates (structs of type t whose field "ID" matches). */
-enum api_found api_find(struct cmd *c, const char *what, const char *path, const struct type *t,
-                        const char *prefix, struct object_list *ret_list);
+struct job_list_stub *api_find_job_of(struct cmd *c, const char *prefix, const char *filter,
+                                      const char *kind);
+/* Of a command whose one argument is a job: its options are read, and the job's id is returned.
+ * NULL: return *ret_code, all is said. */
+const char *api_job_arg(struct cmd *c, const struct opt *opts, int *ret_code);
+
+/* What is found by a prefix of its id. */
+struct api_kind {
+    const char *name, *path;                                        /* "node", "/v1/nodes" */
+    const struct type *t;                                           /* of the list; with an ID */
+    void (*show)(struct cmd *c, const struct object_list *matches); /* where several match */
+};
+/* The full id; NULL: what is wrong was said. */
+const char *api_find(struct cmd *c, const struct api_kind *k, const char *prefix);
 
 #endif

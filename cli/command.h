@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What every command is made of: one entry in commands[] and one function. A function fills an
+ * What every command is made of: a row of command.def and a function. A function fills an
  * option table over local variables and calls cmd_parse() first; the same table prints the help.
  *
  *   int cmd_x(struct cmd *c)
@@ -92,79 +92,12 @@ int64_t cmd_now(const struct cmd *c);
 /* Asks yes or no on a terminal; without one it is yes. */
 bool cmd_confirm(struct cmd *c, const char *question);
 
-/* commands */
-int cmd_version(struct cmd *c);
-int cmd_isolate_run(struct cmd *c);
-int cmd_isolate_explain(struct cmd *c);
-int cmd_isolate_probe(struct cmd *c);
-int cmd_agent_info(struct cmd *c);
-int cmd_job_init(struct cmd *c);
-int cmd_job_run(struct cmd *c);
-int cmd_job_plan(struct cmd *c);
-int cmd_job_validate(struct cmd *c);
-int cmd_job_status(struct cmd *c);
-int cmd_job_stop(struct cmd *c);
-int cmd_job_inspect(struct cmd *c);
-int cmd_job_explain(struct cmd *c);
-int cmd_job_history(struct cmd *c);
-int cmd_job_allocs(struct cmd *c);
-int cmd_job_eval(struct cmd *c);
-int cmd_job_deployments(struct cmd *c);
-int cmd_job_promote(struct cmd *c);
-int cmd_job_restart(struct cmd *c);
-int cmd_job_revert(struct cmd *c);
-int cmd_job_tag_apply(struct cmd *c);
-int cmd_job_tag_unset(struct cmd *c);
-int cmd_job_dispatch(struct cmd *c);
-int cmd_job_periodic_force(struct cmd *c);
-int cmd_job_start(struct cmd *c);
-int cmd_migrate_check(struct cmd *c);
-int cmd_node_status(struct cmd *c);
-int cmd_node_drain(struct cmd *c);
-int cmd_node_eligibility(struct cmd *c);
-int cmd_node_config(struct cmd *c);
-int cmd_node_explain(struct cmd *c);
-int cmd_node_meta_apply(struct cmd *c);
-int cmd_node_meta_read(struct cmd *c);
-int cmd_alloc_status(struct cmd *c);
-int cmd_alloc_checks(struct cmd *c);
-int cmd_alloc_exec(struct cmd *c);
-int cmd_alloc_logs(struct cmd *c);
-int cmd_alloc_fs(struct cmd *c);
-int cmd_alloc_stop(struct cmd *c);
-int cmd_alloc_why(struct cmd *c);
-int cmd_alloc_pause(struct cmd *c);
-int cmd_alloc_restart(struct cmd *c);
-int cmd_alloc_signal(struct cmd *c);
-int cmd_deployment_list(struct cmd *c);
-int cmd_deployment_status(struct cmd *c);
-int cmd_deployment_pause(struct cmd *c);
-int cmd_deployment_resume(struct cmd *c);
-int cmd_deployment_promote(struct cmd *c);
-int cmd_deployment_fail(struct cmd *c);
-int cmd_deployment_unblock(struct cmd *c);
-int cmd_eval_status(struct cmd *c);
-int cmd_eval_delete(struct cmd *c);
-int cmd_eval_list(struct cmd *c);
-int cmd_operator_api(struct cmd *c);
-int cmd_operator_metrics(struct cmd *c);
-int cmd_operator_raft_list(struct cmd *c);
-int cmd_operator_raft_transfer(struct cmd *c);
-int cmd_operator_raft_remove(struct cmd *c);
-int cmd_keyring_generate(struct cmd *c);
-int cmd_keyring_install(struct cmd *c);
-int cmd_keyring_list(struct cmd *c);
-int cmd_keyring_remove(struct cmd *c);
-int cmd_keyring_use(struct cmd *c);
-int cmd_server_join(struct cmd *c);
-int cmd_server_force_leave(struct cmd *c);
-int cmd_operator_scheduler_get(struct cmd *c);
-int cmd_operator_scheduler_set(struct cmd *c);
-int cmd_operator_scheduler_simulate(struct cmd *c);
-int cmd_server_members(struct cmd *c);
-int cmd_status(struct cmd *c);
-int cmd_system_gc(struct cmd *c);
-int cmd_ui(struct cmd *c);
-int cmd_fmt(struct cmd *c);
+/* The functions of the rows of command.def. */
+#define COMMON(name, args, brief, help, fn) int cmd_##fn(struct cmd *c);
+#define COMMAND(name, args, brief, help, fn) int cmd_##fn(struct cmd *c);
+#define PARENT(name, brief, common)
+#define AGENT(name, args, brief)
+#define ALIAS(name, args, brief, fn, of, common)
+#include "cli/command.def"
 
 #endif

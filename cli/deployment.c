@@ -123,150 +123,72 @@ cmd_deployment_status(struct cmd *c)
 
 /* --- changes --- */
 
-static int
-follow(struct cmd *c, const struct follow *o, const struct deployment_update_response *u,
-       bool apart)
-{
-    if (!u || str_empty(u->eval_id))
-        return 0;
-    if (o->detach) {
-        cmd_say(c, "Evaluation ID: %s", u->eval_id);
-        return 0;
-    }
-    if (apart)
-        cmd_say(c, "%s", "");
-    return monitor_eval(c, u->eval_id, o->verbose);
-}
+#define PROMOTE_OPTS(groups, follow)                                                               \
+    {"group", OPT_LIST, &(groups), "<group>",                                                      \
+     "Promote this group only; may be given more than once."},                                     \
+        FOLLOW_OPTS(follow), {0}
 
-/* The deployment that the command is about; NULL: *ret_code, all is said. */
-static const struct deployment *
-subject(struct cmd *c, const struct opt *opts, const struct follow *o, int *ret_code)
-{
-    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, ret_code))
-        return NULL;
-    const struct deployment *d = find(c, c->args[0], o->verbose);
-    *ret_code = 1;
-    if (d)
-        c->namespace = str_or(d->namespace, c->namespace);
-    return d;
-}
+/* The commands that change one deployment. Each has the options of promote, but for the first ones.
+ */
+static const struct verb {
+    const char *command, *path, *doing, *done; /* NULL: nothing is said */
+    const struct type *body;                   /* NULL: there is none */
+    size_t skip;
+    bool follows;
+} verbs[] = {
+    {"fail", "fail", "failing", "failed", NULL, 1, true},
+    {"pause", "pause", "pausing", "paused", &type_deployment_pause_request, 2, false},
+    {"promote", "promote", "promoting", NULL, &type_deployment_promote_request, 0, true},
+    {"resume", "pause", "resuming", "resumed", &type_deployment_pause_request, 1, true},
+    {"unblock", "unblock", "unblocking", "unblocked", &type_deployment_unblock_request, 1, true},
+};
 
-/* Pause or resume; NULL and an error's text, or what the servers did. */
-static int
-set_paused(struct cmd *c, const char *id, bool pause, void **ret, struct err *e)
+static const struct deployment_update_response *
+change(struct cmd *c, const struct verb *v, const char *id, const struct opt_list *groups,
+       const char *failed)
 {
-    struct deployment_pause_request req = {.deployment_id = id, .pause = pause};
-    return api_send(c, "PUT", api_target(c, "/v1/deployment/pause/%", id, NULL),
-                    &type_deployment_pause_request, &req, &type_deployment_update_response, ret, e);
-}
-
-int
-cmd_deployment_pause(struct cmd *c)
-{
-    struct follow o = {.detach = false};
-    const struct opt opts[] = {VERBOSE_OPT(o), {0}};
-    struct err e = ERR_INIT;
-    void *u = NULL;
-    int rc;
-    const struct deployment *d = subject(c, opts, &o, &rc);
-    if (!d)
-        return rc;
-    if (set_paused(c, d->id, true, &u, &e))
-        return cmd_fail(c, "Error pausing deployment: %s", e.text);
-    cmd_say(c, "Deployment \"%s\" paused", d->id);
-    return 0;
-}
-
-int
-cmd_deployment_resume(struct cmd *c)
-{
-    struct follow o = {.detach = false};
-    const struct opt opts[] = {FOLLOW_OPTS(o), {0}};
-    struct err e = ERR_INIT;
-    void *u = NULL;
-    int rc;
-    const struct deployment *d = subject(c, opts, &o, &rc);
-    if (!d)
-        return rc;
-    if (set_paused(c, d->id, false, &u, &e))
-        return cmd_fail(c, "Error resuming deployment: %s", e.text);
-    cmd_say(c, "Deployment \"%s\" resumed", d->id);
-    return follow(c, &o, u, true);
-}
-
-int
-cmd_deployment_unblock(struct cmd *c)
-{
-    struct follow o = {.detach = false};
-    const struct opt opts[] = {FOLLOW_OPTS(o), {0}};
-    struct err e = ERR_INIT;
-    void *u = NULL;
-    int rc;
-    const struct deployment *d = subject(c, opts, &o, &rc);
-    if (!d)
-        return rc;
-    struct deployment_unblock_request req = {.deployment_id = d->id};
-    if (api_send(c, "PUT", api_target(c, "/v1/deployment/unblock/%", d->id, NULL),
-                 &type_deployment_unblock_request, &req, &type_deployment_update_response, &u, &e))
-        return cmd_fail(c, "Error unblocking deployment: %s", e.text);
-    cmd_say(c, "Deployment \"%s\" unblocked", d->id);
-    return follow(c, &o, u, true);
-}
-
-int
-cmd_deployment_fail(struct cmd *c)
-{
-    struct follow o = {.detach = false};
-    const struct opt opts[] = {FOLLOW_OPTS(o), {0}};
-    struct err e = ERR_INIT;
-    void *ret = NULL;
-    int rc;
-    const struct deployment *d = subject(c, opts, &o, &rc);
-    if (!d)
-        return rc;
-    if (api_send(c, "PUT", api_target(c, "/v1/deployment/fail/%", d->id, NULL), NULL, NULL,
-                 &type_deployment_update_response, &ret, &e))
-        return cmd_fail(c, "Error failing deployment: %s", e.text);
-    const struct deployment_update_response *u = ret;
-    if (u && u->reverted_job_version.set)
-        cmd_say(c, "Deployment \"%s\" failed. Auto-reverted to job version %lld.", d->id,
-                (long long)u->reverted_job_version.v);
-    else
-        cmd_say(c, "Deployment \"%s\" failed", d->id);
-    return follow(c, &o, u, true);
-}
-
-static int
-promote(struct cmd *c, const char *id, const struct opt_list *groups, void **ret, struct err *e)
-{
-    struct deployment_promote_request req = {
+    struct deployment_pause_request pause = {.deployment_id = id, .pause = !v->follows};
+    struct deployment_promote_request promote = {
         .deployment_id = id, .all = groups->n == 0, .groups = {groups->v, groups->n}};
-    return api_send(c, "PUT", api_target(c, "/v1/deployment/promote/%", id, NULL),
-                    &type_deployment_promote_request, &req, &type_deployment_update_response, ret,
-                    e);
+    struct deployment_unblock_request unblock = {.deployment_id = id};
+    const void *body = v->body == &type_deployment_pause_request     ? (const void *)&pause
+                       : v->body == &type_deployment_promote_request ? (const void *)&promote
+                                                                     : &unblock;
+    return api_change(c, &(struct change){
+                             NULL, api_target(c, "/v1/deployment/%/%", v->path, id, NULL), v->body,
+                             body, &type_deployment_update_response, failed});
 }
 
-#define GROUP_OPT(g)                                                                               \
-    {                                                                                              \
-        "group", OPT_LIST, &(g), "<group>",                                                        \
-            "Promote this group only; may be given more than once."                                \
-    }
-
 int
-cmd_deployment_promote(struct cmd *c)
+cmd_deployment_change(struct cmd *c)
 {
     struct follow o = {.detach = false};
     struct opt_list groups = {NULL, 0};
-    const struct opt opts[] = {GROUP_OPT(groups), FOLLOW_OPTS(o), {0}};
-    struct err e = ERR_INIT;
-    void *u = NULL;
+    const struct opt opts[] = {PROMOTE_OPTS(groups, o)};
+    const struct verb *v = verbs;
     int rc;
-    const struct deployment *d = subject(c, opts, &o, &rc);
-    if (!d)
+    while (!str_suffix(c->command->name, v->command))
+        v++;
+    if (!cmd_parse(c, opts + v->skip, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
-    if (promote(c, d->id, &groups, &u, &e))
-        return cmd_fail(c, "Error promoting deployment: %s", e.text);
-    return follow(c, &o, u, false);
+    const struct deployment *d = find(c, c->args[0], o.verbose);
+    if (!d)
+        return 1;
+    c->namespace = str_or(d->namespace, c->namespace);
+    const struct deployment_update_response *u =
+        change(c, v, d->id, &groups, mem_printf(c, "Error %s deployment", v->doing));
+    if (!u)
+        return 1;
+    if (v->done && u->reverted_job_version.set)
+        cmd_say(c, "Deployment \"%s\" %s. Auto-reverted to job version %lld.", d->id, v->done,
+                (long long)u->reverted_job_version.v);
+    else if (v->done)
+        cmd_say(c, "Deployment \"%s\" %s", d->id, v->done);
+    if (!v->follows)
+        return 0;
+    if (v->done && !o.detach && !str_empty(u->eval_id))
+        cmd_say(c, "%s", "");
+    return monitor_follow(c, &o, u->eval_id, "Evaluation ID: ");
 }
 
 /* --- of a job --- */
@@ -276,24 +198,21 @@ cmd_job_promote(struct cmd *c)
 {
     struct follow o = {.detach = false};
     struct opt_list groups = {NULL, 0};
-    const struct opt opts[] = {GROUP_OPT(groups), FOLLOW_OPTS(o), {0}};
-    struct job_list_stub *stub;
+    const struct opt opts[] = {PROMOTE_OPTS(groups, o)};
     struct deployment *d = NULL;
     struct err e = ERR_INIT;
-    void *u = NULL;
     int rc;
-    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
+    const char *id = api_job_arg(c, opts, &rc);
+    if (!id)
         return rc;
-    if (api_find_job(c, c->args[0], &stub) != API_ONE)
-        return 1;
-    if (deployments_latest(c, stub->id, &d, &e))
+    if (deployments_latest(c, id, &d, &e))
         return cmd_fail(c, "Error retrieving deployment: %s", e.text);
     if (!d)
-        return cmd_fail(c, "Job \"%s\" has no deployment to promote", stub->id);
-    if (promote(c, d->id, &groups, &u, &e))
-        return cmd_fail(c, "Error promoting deployment \"%s\" for job \"%s\": %s", d->id, stub->id,
-                        e.text);
-    return follow(c, &o, u, false);
+        return cmd_fail(c, "Job \"%s\" has no deployment to promote", id);
+    const struct deployment_update_response *u =
+        change(c, &verbs[2], d->id, &groups,
+               mem_printf(c, "Error promoting deployment \"%s\" for job \"%s\"", d->id, id));
+    return u ? monitor_follow(c, &o, u->eval_id, "Evaluation ID: ") : 1;
 }
 
 int
@@ -307,17 +226,15 @@ cmd_job_deployments(struct cmd *c)
         {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids."},
         OUTPUT_OPTS(out),
         {0}};
-    struct job_list_stub *stub;
     struct deployment_list l;
     struct deployment *d = NULL;
     struct err e = ERR_INIT;
     int rc;
-    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
+    const char *id = api_job_arg(c, opts, &rc);
+    if (!id)
         return rc;
-    if (api_find_job(c, c->args[0], &stub) != API_ONE)
-        return 1;
     if (latest) {
-        if (deployments_latest(c, stub->id, &d, &e))
+        if (deployments_latest(c, id, &d, &e))
             return cmd_fail(c, "Error retrieving deployments: %s", e.text);
         if (d && output_object(c, &out, &type_deployment, d, &rc))
             return rc;
@@ -326,8 +243,7 @@ cmd_job_deployments(struct cmd *c)
         deployments_show(c, d, verbose, false);
         return 0;
     }
-    char *target =
-        api_target(c, "/v1/job/%/deployments", stub->id, "all", all ? "true" : NULL, NULL);
+    char *target = api_target(c, "/v1/job/%/deployments", id, "all", all ? "true" : NULL, NULL);
     if (deployments_get(c, target, &l, &e))
         return cmd_fail(c, "Error retrieving deployments: %s", e.text);
     if (output_list(c, &out, &type_deployment, &l, &rc))

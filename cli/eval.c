@@ -134,29 +134,21 @@ print_eval(struct cmd *c, const struct evaluation *ev, bool verbose)
     }
 }
 
-static const char *
-find_eval(struct cmd *c, const char *prefix)
+static void
+show_matches(struct cmd *c, const struct object_list *l)
 {
-    struct evaluation_list found;
-    switch (api_find(c, "evaluation", "/v1/evaluations", &type_evaluation, prefix,
-                     (struct object_list *)(void *)&found)) {
-    case API_ONE:
-        return found.v[0]->id;
-    case API_MANY: {
-        struct table t;
-        table_init(&t, c, 4);
-        table_row(&t, "ID", "Priority", "Triggered By", "Status");
-        for (size_t i = 0; i < found.n; i++)
-            table_row(&t, found.v[i]->id, fmt_i64(c, found.v[i]->priority),
-                      found.v[i]->triggered_by, found.v[i]->status);
-        cmd_say(c, "Prefix matched multiple evaluations\n");
-        table_print(&t);
-        return NULL;
+    struct table t;
+    table_init(&t, c, 4);
+    table_row(&t, "ID", "Priority", "Triggered By", "Status");
+    for (size_t i = 0; i < l->n; i++) {
+        const struct evaluation *ev = l->v[i];
+        table_row(&t, ev->id, fmt_i64(c, ev->priority), ev->triggered_by, ev->status);
     }
-    default:
-        return NULL;
-    }
+    table_print(&t);
 }
+
+static const struct api_kind evaluation = {"evaluation", "/v1/evaluations", &type_evaluation,
+                                           show_matches};
 
 int
 cmd_eval_status(struct cmd *c)
@@ -172,7 +164,7 @@ cmd_eval_status(struct cmd *c)
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
-    const char *id = find_eval(c, c->args[0]);
+    const char *id = api_find(c, &evaluation, c->args[0]);
     struct err e = ERR_INIT;
     void *ret = NULL;
     if (!id)
@@ -244,13 +236,13 @@ cmd_eval_list(struct cmd *c)
 static int
 delete_evals(struct cmd *c, const struct eval_delete_request *req)
 {
-    struct err e = ERR_INIT;
-    void *ret = NULL;
-    if (api_send(c, "DELETE", api_target(c, "/v1/evaluations", NULL), &type_eval_delete_request,
-                 req, &type_eval_delete_response, &ret, &e))
-        return cmd_fail(c, "Error deleting evaluations: %s", e.text);
-    const struct eval_delete_response *r = ret;
-    if (!r || r->count == 0)
+    const struct eval_delete_response *r =
+        api_change(c, &(struct change){"DELETE", api_target(c, "/v1/evaluations", NULL),
+                                       &type_eval_delete_request, req, &type_eval_delete_response,
+                                       "Error deleting evaluations"});
+    if (!r)
+        return 1;
+    if (r->count == 0)
         cmd_say(c, "No evaluations were deleted");
     else
         cmd_say(c, "Successfully deleted %lld evaluation%s", (long long)r->count,
@@ -288,7 +280,7 @@ cmd_eval_delete(struct cmd *c)
         return cmd_fail(
             c, "Error validating command args and flags: evaluation ID or filter flag required");
     if (c->n_args > 0) {
-        const char *id = find_eval(c, c->args[0]);
+        const char *id = api_find(c, &evaluation, c->args[0]);
         return id ? delete_evals(c, &(struct eval_delete_request){.eval_ids = {&id, 1}}) : 1;
     }
     int64_t n = yes ? 0 : count_evals(c, filter);

@@ -57,16 +57,6 @@ explain_job(struct cmd *c, const char *job, const struct explain_opts *o)
     return 0;
 }
 
-static int
-explain_prefix(struct cmd *c, const char *prefix, const struct explain_opts *o)
-{
-    struct job_list_stub *stub;
-
-    if (api_find_job(c, prefix, &stub) != API_ONE)
-        return 1;
-    return explain_job(c, stub->id, o);
-}
-
 int
 cmd_job_explain(struct cmd *c)
 {
@@ -77,10 +67,8 @@ cmd_job_explain(struct cmd *c)
         OUTPUT_OPTS(o.out),
         {0}};
     int rc;
-
-    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
-        return rc;
-    return explain_prefix(c, c->args[0], &o);
+    const char *id = api_job_arg(c, opts, &rc);
+    return id ? explain_job(c, id, &o) : rc;
 }
 
 int
@@ -96,5 +84,6 @@ cmd_node_explain(struct cmd *c)
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 2, .max = 2}, &rc))
         return rc;
     o.node = node_find(c, c->args[1], &rc);
-    return o.node == NULL ? rc : explain_prefix(c, c->args[0], &o);
+    const struct job_list_stub *stub = o.node ? api_find_job(c, c->args[0]) : NULL;
+    return stub ? explain_job(c, stub->id, &o) : rc;
 }

@@ -287,6 +287,26 @@ monitor_eval(struct cmd *c, const char *eval_id, bool verbose)
     return watch_deployment(m, watch_evals(m, eval_id));
 }
 
+int
+monitor_follow(struct cmd *c, const struct follow *f, const char *eval_id, const char *text)
+{
+    if (str_empty(eval_id))
+        return 0;
+    if (!f->detach)
+        return monitor_eval(c, eval_id, f->verbose);
+    cmd_say(c, "%s%s", text, eval_id);
+    return 0;
+}
+
+int
+monitor_change(struct cmd *c, const struct follow *f, const struct change *ch, const char *text)
+{
+    const void *answer = api_change(c, ch);
+    if (!answer)
+        return 1;
+    return monitor_follow(c, f, *(const char **)type_member(ch->answer, answer, "EvalID"), text);
+}
+
 /* --- a look at what runs --- */
 
 /* Prints how the tasks of an allocation ended badly. *begun: it needs no further look. */

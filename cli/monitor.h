@@ -17,6 +17,13 @@ struct follow {
     {"detach", OPT_BOOL, &(f).detach, NULL, "Return at once, with the id of the evaluation."},     \
         VERBOSE_OPT(f)
 
+struct change;
+/* What made an evaluation is followed until its end, or, detached, its id is printed behind `text`.
+ */
+int monitor_follow(struct cmd *c, const struct follow *f, const char *eval_id, const char *text);
+/* Sends a change whose answer has an EvalID, and follows it in the same way. */
+int monitor_change(struct cmd *c, const struct follow *f, const struct change *ch,
+                   const char *text);
 /* Exit code: 0 done, 1 an error, a failed evaluation or a deployment of it that does not succeed, 2
  * not everything was placed. */
 int monitor_eval(struct cmd *c, const char *eval_id, bool verbose);

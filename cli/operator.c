@@ -268,14 +268,14 @@ choose(struct cmd *c, const struct choice *v, size_t n)
 static int
 set_config(struct cmd *c, const struct scheduler_configuration *s)
 {
-    struct err e = ERR_INIT;
-    void *ret = NULL;
     char *target = api_target(c, SCHEDULER, "cas", fmt_u64(c, s->modify_index), NULL);
-    if (api_send(c, "PUT", target, &type_scheduler_configuration, s,
-                 &type_scheduler_set_configuration_response, &ret, &e) ||
-        !ret)
-        return cmd_fail(c, "Error setting scheduler configuration: %s", e.text);
-    if (!((struct scheduler_set_configuration_response *)ret)->updated)
+    const struct scheduler_set_configuration_response *r =
+        api_change(c, &(struct change){NULL, target, &type_scheduler_configuration, s,
+                                       &type_scheduler_set_configuration_response,
+                                       "Error setting scheduler configuration"});
+    if (!r)
+        return 1;
+    if (!r->updated)
         return cmd_fail(
             c, "Scheduler configuration could not be atomically updated, please try again");
     cmd_say(c, "Scheduler configuration updated!");
@@ -377,37 +377,26 @@ cmd_keyring_list(struct cmd *c)
     return 0;
 }
 
-/* One key, of which all servers are told. */
-static int
-change(struct cmd *c, const char *verb, const char *doing)
+/* One key, of which all servers are told: install, use, remove. */
+int
+cmd_keyring_change(struct cmd *c)
 {
+    static const struct {
+        const char *verb, *doing;
+    } rows[] = {{"install", "Installing new gossip encryption key..."},
+                {"use", "Changing primary gossip encryption key..."},
+                {"remove", "Removing gossip encryption key..."}};
     const struct opt opts[] = {{0}};
+    size_t i = 0;
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
-    struct err e = ERR_INIT;
+    while (!str_suffix(c->command->name, rows[i].verb))
+        i++;
     const struct gossip_keyring_request r = {.key = c->args[0]};
-    cmd_say(c, "%s", doing);
-    if (api_send(c, "PUT", api_target(c, mem_printf(c, "/v1/agent/keyring/%s", verb), NULL),
-                 &type_gossip_keyring_request, &r, NULL, NULL, &e))
-        return cmd_fail(c, "error: %s", e.text);
-    return 0;
-}
-
-int
-cmd_keyring_install(struct cmd *c)
-{
-    return change(c, "install", "Installing new gossip encryption key...");
-}
-
-int
-cmd_keyring_use(struct cmd *c)
-{
-    return change(c, "use", "Changing primary gossip encryption key...");
-}
-
-int
-cmd_keyring_remove(struct cmd *c)
-{
-    return change(c, "remove", "Removing gossip encryption key...");
+    cmd_say(c, "%s", rows[i].doing);
+    const struct change ch = {
+        NULL, api_target(c, mem_printf(c, "/v1/agent/keyring/%s", rows[i].verb), NULL),
+        &type_gossip_keyring_request, &r, NULL, "error"};
+    return api_change(c, &ch) ? 0 : 1;
 }

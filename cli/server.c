@@ -197,8 +197,6 @@ cmd_server_join(struct cmd *c)
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = SIZE_MAX}, &rc))
         return rc;
-    struct err e = ERR_INIT;
-    void *ret = NULL;
     const char *target = api_target(c, "/v1/agent/join", NULL);
     for (size_t i = 0; i < c->n_args; i++) {
         auto_buf struct buf b = BUF_INIT(1 << 16);
@@ -206,9 +204,11 @@ cmd_server_join(struct cmd *c)
         http_escape(&b, c->args[i], false);
         target = mem_strdup(c, buf_str(&b));
     }
-    if (api_send(c, "PUT", target, NULL, NULL, &type_server_join_response, &ret, &e))
-        return cmd_fail(c, "Error joining: failed joining: %s", e.text);
-    const struct server_join_response *r = ret;
+    const struct server_join_response *r =
+        api_change(c, &(struct change){.target = target, .answer = &type_server_join_response,
+                                       .failed = "Error joining: failed joining"});
+    if (!r)
+        return 1;
     if (!str_empty(r->error))
         return cmd_fail(c, "Error joining: failed joining: %s", r->error);
     if (!str_empty(r->warning))
@@ -228,66 +228,44 @@ cmd_server_force_leave(struct cmd *c)
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
-    struct err e = ERR_INIT;
-    if (api_send(c, "PUT",
-                 api_target(c, "/v1/agent/force-leave", "node", c->args[0], "prune",
-                            prune ? "1" : NULL, NULL),
-                 NULL, NULL, NULL, NULL, &e))
-        return cmd_fail(c, "Error force-leaving server %s: %s", c->args[0], e.text);
-    return 0;
+    const struct change leave = {
+        .target = api_target(c, "/v1/agent/force-leave", "node", c->args[0], "prune",
+                             prune ? "1" : NULL, NULL),
+        .failed = mem_printf(c, "Error force-leaving server %s", c->args[0])};
+    return api_change(c, &leave) ? 0 : 1;
 }
 
 /* --- operator raft remove-peer, transfer-leadership --- */
 
-/* Which server, and how it is named. NULL: usage. */
-static const char *
-one_peer(struct cmd *c, const char *verb, const char **ret_what, int *ret_code)
+/* A server that is named, by its id or its address, goes or leads. */
+int
+cmd_operator_raft_change(struct cmd *c)
 {
+    static const struct {
+        const char *command, *verb, *method, *path, *failed, *done;
+    } rows[] = {
+        {"remove-peer", "go", "DELETE", "/v1/operator/raft/peer", "Error removing peer",
+         "Removed peer"},
+        {"transfer-leadership", "lead", "PUT", "/v1/operator/raft/transfer-leadership",
+         "Error transferring leadership to peer", "Transferred leadership to peer"}};
+    size_t i = str_suffix(c->command->name, rows[0].command) ? 0 : 1;
     const char *id = NULL, *address = NULL;
     const struct opt opts[] = {
         {"peer-id", OPT_STRING, &id, "<id>",
-         mem_printf(c, "The server that is to %s, as list-peers shows it.", verb)},
+         mem_printf(c, "The server that is to %s, as list-peers shows it.", rows[i].verb)},
         {"peer-address", OPT_STRING, &address, "<ip:port>", "The same, by its address."},
         {0}};
-    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, ret_code))
-        return NULL;
-    *ret_what = str_empty(id) ? "address" : "id";
-    if (str_empty(id) != str_empty(address))
-        return str_empty(id) ? address : id;
-    *ret_code = cmd_fail(c, "Set either -peer-id or -peer-address");
-    return NULL;
-}
-
-int
-cmd_operator_raft_remove(struct cmd *c)
-{
-    const char *what;
     int rc;
-    const char *peer = one_peer(c, "go", &what, &rc);
-    if (peer == NULL)
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
         return rc;
-    struct err e = ERR_INIT;
-    if (api_send(c, "DELETE", api_target(c, "/v1/operator/raft/peer", what, peer, NULL), NULL, NULL,
-                 NULL, NULL, &e))
-        return cmd_fail(c, "Error removing peer: %s", e.text);
-    cmd_say(c, "Removed peer with %s \"%s\"", what, peer);
-    return 0;
-}
-
-
-int
-cmd_operator_raft_transfer(struct cmd *c)
-{
-    const char *what;
-    int rc;
-    const char *peer = one_peer(c, "lead", &what, &rc);
-    if (peer == NULL)
-        return rc;
-    struct err e = ERR_INIT;
-    if (api_send(c, "PUT", api_target(c, "/v1/operator/raft/transfer-leadership", what, peer, NULL),
-                 NULL, NULL, NULL, NULL, &e))
-        return cmd_fail(c, "Error transferring leadership to peer: %s", e.text);
-    cmd_say(c, "Transferred leadership to peer with %s \"%s\"", what, peer);
+    if (str_empty(id) == str_empty(address))
+        return cmd_fail(c, "Set either -peer-id or -peer-address");
+    const char *what = str_empty(id) ? "address" : "id", *peer = str_empty(id) ? address : id;
+    if (!api_change(c,
+                    &(struct change){rows[i].method, api_target(c, rows[i].path, what, peer, NULL),
+                                     .failed = rows[i].failed}))
+        return 1;
+    cmd_say(c, "%s with %s \"%s\"", rows[i].done, what, peer);
     return 0;
 }
 
@@ -367,8 +345,7 @@ cmd_system_gc(struct cmd *c)
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
         return rc;
-    struct err e = ERR_INIT;
-    if (api_send(c, "PUT", api_target(c, "/v1/system/gc", NULL), NULL, NULL, NULL, NULL, &e))
-        return cmd_fail(c, "Error running system garbage-collection: %s", e.text);
-    return 0;
+    const struct change gc = {.target = api_target(c, "/v1/system/gc", NULL),
+                              .failed = "Error running system garbage-collection"};
+    return api_change(c, &gc) ? 0 : 1;
 }

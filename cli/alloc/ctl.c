@@ -24,22 +24,14 @@ cmd_alloc_stop(struct cmd *c)
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
     const struct allocation *a = alloc_find(c, c->args[0]);
-    struct err e = ERR_INIT;
-    void *ret = NULL;
     if (!a)
         return 1;
-    char *target = api_target(c, "/v1/allocation/%/stop", a->id, "no_shutdown_delay",
-                              no_delay ? "true" : NULL, NULL);
-    if (api_send(c, "PUT", target, NULL, NULL, &type_alloc_stop_response, &ret, &e))
-        return cmd_fail(c, "Error stopping allocation: %s", e.text);
-    const struct alloc_stop_response *r = ret;
-    if (!r || str_empty(r->eval_id))
-        return 0;
-    if (o.detach) {
-        cmd_say(c, "%s", r->eval_id);
-        return 0;
-    }
-    return monitor_eval(c, r->eval_id, o.verbose);
+    const struct change stop = {.target =
+                                    api_target(c, "/v1/allocation/%/stop", a->id,
+                                               "no_shutdown_delay", no_delay ? "true" : NULL, NULL),
+                                .answer = &type_alloc_stop_response,
+                                .failed = "Error stopping allocation"};
+    return monitor_change(c, &o, &stop, "");
 }
 
 int
@@ -59,14 +51,14 @@ cmd_alloc_restart(struct cmd *c)
     if (all && task)
         return cmd_fail(c, "The -all-tasks option is not allowed when a task is named");
     const struct allocation *a = alloc_find(c, c->args[0]);
-    struct err e = ERR_INIT;
     if (!a || (task && !(task = alloc_task(c, a, task))))
         return 1;
     struct alloc_restart_request req = {.task_name = task, .all_tasks = all};
-    if (api_send(c, "PUT", api_target(c, "/v1/client/allocation/%/restart", a->id, NULL),
-                 &type_alloc_restart_request, &req, NULL, NULL, &e))
-        return cmd_fail(c, "Failed to restart allocation: %s", e.text);
-    return 0;
+    const struct change restart = {NULL,
+                                   api_target(c, "/v1/client/allocation/%/restart", a->id, NULL),
+                                   &type_alloc_restart_request, &req, NULL,
+                                   "Failed to restart allocation"};
+    return api_change(c, &restart) ? 0 : 1;
 }
 
 int
@@ -84,14 +76,13 @@ cmd_alloc_signal(struct cmd *c)
         return rc;
     task = task ? task : c->n_args > 1 ? c->args[1] : NULL;
     const struct allocation *a = alloc_find(c, c->args[0]);
-    struct err e = ERR_INIT;
     if (!a || (task && !(task = alloc_task(c, a, task))))
         return 1;
     struct alloc_signal_request req = {.task = task, .signal = signal};
-    if (api_send(c, "PUT", api_target(c, "/v1/client/allocation/%/signal", a->id, NULL),
-                 &type_alloc_signal_request, &req, NULL, NULL, &e))
-        return cmd_fail(c, "Error signalling allocation: %s", e.text);
-    return 0;
+    const struct change send = {NULL, api_target(c, "/v1/client/allocation/%/signal", a->id, NULL),
+                                &type_alloc_signal_request, &req, NULL,
+                                "Error signalling allocation"};
+    return api_change(c, &send) ? 0 : 1;
 }
 
 /* --- pause --- */
@@ -159,7 +150,6 @@ cmd_alloc_pause(struct cmd *c)
     if (!str_eq(state, "pause") && !str_eq(state, "run"))
         return cmd_fail(c, "The -state option is pause or run, not \"%s\"", state);
     const struct allocation *a = alloc_find(c, c->args[0]);
-    struct err e = ERR_INIT;
     if (!a || (task && !(task = alloc_task(c, a, task))))
         return 1;
     if (status) {
@@ -167,9 +157,11 @@ cmd_alloc_pause(struct cmd *c)
         return 0;
     }
     struct alloc_pause_request req = {.task = task, .schedule_state = state};
-    if (api_send(c, "PUT", api_target(c, "/v1/client/allocation/%/pause", a->id, NULL),
-                 &type_alloc_pause_request, &req, NULL, NULL, &e))
-        return cmd_fail(c, "Failed to %s allocation: %s", state, e.text);
+    if (!api_change(c, &(struct change){
+                           NULL, api_target(c, "/v1/client/allocation/%/pause", a->id, NULL),
+                           &type_alloc_pause_request, &req, NULL,
+                           mem_printf(c, "Failed to %s allocation", state)}))
+        return 1;
     await_paused(c, a->id, task, str_eq(state, "pause"));
     return 0;
 }

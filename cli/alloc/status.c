@@ -29,31 +29,30 @@ get(struct cmd *c, const char *id)
     return ret;
 }
 
+static void
+show_matches(struct cmd *c, const struct object_list *l)
+{
+    view_allocs(c, (const struct alloc_list_stub_list *)(const void *)l, true);
+}
+
+static const struct api_kind allocation = {"allocation", "/v1/allocations", &type_alloc_list_stub,
+                                           show_matches};
+
 struct allocation *
 alloc_find(struct cmd *c, const char *prefix)
 {
-    struct alloc_list_stub_list found;
-    switch (api_find(c, "allocation", "/v1/allocations", &type_alloc_list_stub, prefix,
-                     (struct object_list *)(void *)&found)) {
-    case API_ONE:
-        return get(c, found.v[0]->id);
-    case API_MANY:
-        cmd_say(c, "Prefix matched multiple allocations\n");
-        view_allocs(c, &found, true);
-        return NULL;
-    default:
-        return NULL;
-    }
+    const char *id = api_find(c, &allocation, prefix);
+    return id ? get(c, id) : NULL;
 }
 
 struct allocation *
 alloc_of_job(struct cmd *c, const char *job, const char *group)
 {
-    struct job_list_stub *stub;
     struct alloc_list_stub_list l;
     struct err e = ERR_INIT;
     const struct alloc_list_stub *best = NULL;
-    if (api_find_job(c, job, &stub) != API_ONE)
+    const struct job_list_stub *stub = api_find_job(c, job);
+    if (!stub)
         return NULL;
     if (api_list(c, api_target(c, "/v1/job/%/allocations", stub->id, NULL), &type_alloc_list_stub,
                  &l, NULL, &e)) {

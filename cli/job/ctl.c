@@ -13,17 +13,16 @@
 /* --- stop --- */
 
 struct stop_opts {
-    bool detach, verbose, global, no_shutdown_delay, yes, purge;
+    struct follow follow;
+    bool global, no_shutdown_delay, yes, purge;
     int64_t eval_priority;
 };
 
 static int
 stop_job(struct cmd *c, const struct stop_opts *o, const char *prefix)
 {
-    struct job_list_stub *stub;
-    struct err e = ERR_INIT;
-    void *ret = NULL;
-    if (api_find_job(c, prefix, &stub) != API_ONE)
+    const struct job_list_stub *stub = api_find_job(c, prefix);
+    if (!stub)
         return 1;
     bool named = o->yes || str_eq(stub->id, prefix);
     if (!named && c->in == stdin && !isatty(STDIN_FILENO))
@@ -39,24 +38,19 @@ stop_job(struct cmd *c, const struct stop_opts *o, const char *prefix)
                               o->global ? "true" : NULL, "eval_priority",
                               o->eval_priority ? fmt_i64(c, o->eval_priority) : NULL,
                               "no_shutdown_delay", o->no_shutdown_delay ? "true" : NULL, NULL);
-    if (api_send(c, "DELETE", target, NULL, NULL, &type_job_deregister_response, &ret, &e))
-        return cmd_fail(c, "Error deregistering job with id \"%s\": %s", stub->id, e.text);
-    const struct job_deregister_response *r = ret;
-    if (!r || str_empty(r->eval_id))
-        return 0;
-    if (o->detach) {
-        cmd_say(c, "%s", r->eval_id);
-        return 0;
-    }
-    return monitor_eval(c, r->eval_id, o->verbose);
+    const struct change stop = {
+        "DELETE", target, .answer = &type_job_deregister_response,
+        .failed = mem_printf(c, "Error deregistering job with id \"%s\"", stub->id)};
+    return monitor_change(c, &o->follow, &stop, "");
 }
 
 int
 cmd_job_stop(struct cmd *c)
 {
-    struct stop_opts o = {.detach = false};
+    struct stop_opts o = {.purge = false};
     const struct opt opts[] = {
-        {"detach", OPT_BOOL, &o.detach, NULL, "Return at once, with the id of the evaluation."},
+        {"detach", OPT_BOOL, &o.follow.detach, NULL,
+         "Return at once, with the id of the evaluation."},
         {"eval-priority", OPT_INT, &o.eval_priority, "<priority>",
          "Priority of the evaluation, 1 to 100 (default the job's)."},
         {"global", OPT_BOOL, &o.global, NULL, "Stop a multiregion job everywhere."},
@@ -64,7 +58,7 @@ cmd_job_stop(struct cmd *c)
          "Do not wait for the shutdown delay of groups and tasks."},
         {"purge", OPT_BOOL, &o.purge, NULL, "Forget the job too."},
         {"yes", OPT_BOOL, &o.yes, NULL, "Do not ask."},
-        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids."},
+        VERBOSE_OPT(o.follow),
         {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = SIZE_MAX}, &rc))
@@ -92,22 +86,17 @@ cmd_job_eval(struct cmd *c)
          "Place failed allocations again now, whatever their reschedule block says."},
         {0}};
     int rc;
-    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
+    const char *id = api_job_arg(c, opts, &rc);
+    if (!id)
         return rc;
-    struct job_list_stub *stub;
-    struct err e = ERR_INIT;
-    void *ret = NULL;
-    if (api_find_job(c, c->args[0], &stub) != API_ONE)
-        return 1;
     struct eval_options eo = {.force_reschedule = force};
-    struct job_evaluate_request req = {.job_id = stub->id, .eval_options = &eo};
-    if (api_send(c, "PUT", api_target(c, "/v1/job/%/evaluate", stub->id, NULL),
-                 &type_job_evaluate_request, &req, &type_job_register_response, &ret, &e) ||
-        !ret)
-        return cmd_fail(c, "Error evaluating job: %s", e.text);
-    const struct job_register_response *r = ret;
-    if (!o.detach)
-        return monitor_eval(c, r->eval_id, o.verbose);
+    struct job_evaluate_request req = {.job_id = id, .eval_options = &eo};
+    const struct job_register_response *r = api_change(
+        c, &(struct change){NULL, api_target(c, "/v1/job/%/evaluate", id, NULL),
+                            &type_job_evaluate_request, &req, &type_job_register_response,
+                            "Error evaluating job"});
+    if (!r || !o.detach)
+        return r ? monitor_eval(c, r->eval_id, o.verbose) : 1;
     cmd_say(c, "Created eval ID: \"%s\"", fmt_id(c, r->eval_id, o.verbose));
     return 0;
 }
@@ -119,26 +108,25 @@ cmd_job_start(struct cmd *c)
 {
     struct follow o = {.detach = false};
     const struct opt opts[] = {FOLLOW_OPTS(o), {0}};
-    int rc;
-    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
-        return rc;
-    struct job_list_stub *stub;
     struct err e = ERR_INIT;
     void *ret = NULL;
-    if (api_find_job(c, c->args[0], &stub) != API_ONE)
-        return 1;
-    if (api_get(c, api_target(c, "/v1/job/%", stub->id, NULL), &type_job, &ret, NULL, &e))
+    int rc;
+    const char *id = api_job_arg(c, opts, &rc);
+    if (!id)
+        return rc;
+    if (api_get(c, api_target(c, "/v1/job/%", id, NULL), &type_job, &ret, NULL, &e))
         return cmd_fail(c, "Error querying job: %s", e.text);
     struct job *j = ret;
     if (!j->stop)
         return cmd_fail(c, "Job \"%s\" has not been stopped", j->id);
     j->stop = false;
     struct job_register_request req = {.job = j};
-    if (api_send(c, "PUT", api_target(c, "/v1/jobs", NULL), &type_job_register_request, &req,
-                 &type_job_register_response, &ret, &e) ||
-        !ret)
-        return cmd_fail(c, "Error starting job \"%s\": %s", j->id, e.text);
-    const struct job_register_response *r = ret;
+    const struct job_register_response *r = api_change(
+        c, &(struct change){NULL, api_target(c, "/v1/jobs", NULL), &type_job_register_request, &req,
+                            &type_job_register_response,
+                            mem_printf(c, "Error starting job \"%s\"", j->id)});
+    if (!r)
+        return 1;
     if (!o.detach && !job_is_parent(j))
         return monitor_eval(c, r->eval_id, o.verbose);
     cmd_say(c, "Job start successful");

@@ -111,16 +111,14 @@ wait_dead(struct cmd *c, const char *id)
 static int
 dispatch(struct cmd *c, const struct dispatch_opts *o, const struct job_dispatch_request *req)
 {
-    struct err e = ERR_INIT;
-    void *ret = NULL;
     struct table t;
     char *target =
         api_target(c, "/v1/job/%/dispatch", req->job_id, "idempotency_token", o->token, NULL);
-    if (api_send(c, "PUT", target, &type_job_dispatch_request, req, &type_job_dispatch_response,
-                 &ret, &e) ||
-        !ret)
-        return cmd_fail(c, "Failed to dispatch job: %s", e.text);
-    const struct job_dispatch_response *r = ret;
+    const struct job_dispatch_response *r =
+        api_change(c, &(struct change){NULL, target, &type_job_dispatch_request, req,
+                                       &type_job_dispatch_response, "Failed to dispatch job"});
+    if (!r)
+        return 1;
     bool evaluated = !str_empty(r->eval_id);
     table_init(&t, c, 2);
     table_row(&t, "Dispatched Job ID", r->dispatched_job_id);
@@ -158,11 +156,11 @@ cmd_job_dispatch(struct cmd *c)
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 2}, &rc))
         return rc;
     struct job_dispatch_request req = {.id_prefix_template = o.prefix, .priority = o.priority};
-    struct job_list_stub *stub;
     if ((c->n_args == 2 && read_payload(c, c->args[1], &req)) || parse_meta(c, &o.meta, &req.meta))
         return 1;
-    if (api_find_job_of(c, c->args[0], "ParentID == \"\" and ParameterizedJob is not nil",
-                        "parameterized ", &stub) != API_ONE)
+    const struct job_list_stub *stub = api_find_job_of(
+        c, c->args[0], "ParentID == \"\" and ParameterizedJob is not nil", "parameterized ");
+    if (!stub)
         return 1;
     req.job_id = stub->id;
     return dispatch(c, &o, &req);

@@ -45,19 +45,17 @@ cmd_job_inspect(struct cmd *c)
                                 "Show this version (default the latest)."},
                                OUTPUT_OPTS(out),
                                {0}};
-    int rc;
-    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
-        return rc;
-    struct job_list_stub *stub;
     struct err e = ERR_INIT;
     void *ret = NULL;
-    if (api_find_job(c, c->args[0], &stub) != API_ONE)
-        return 1;
+    int rc;
+    const char *id = api_job_arg(c, opts, &rc);
+    if (!id)
+        return rc;
     if (version) {
-        ret = job_version(c, stub->id, version);
+        ret = job_version(c, id, version);
         if (!ret)
             return 1;
-    } else if (api_get(c, api_target(c, "/v1/job/%", stub->id, NULL), &type_job, &ret, NULL, &e)) {
+    } else if (api_get(c, api_target(c, "/v1/job/%", id, NULL), &type_job, &ret, NULL, &e)) {
         return cmd_fail(c, "Error inspecting job: %s", e.text);
     }
     if (output_object(c, &out, &type_job, ret, &rc))
@@ -173,10 +171,10 @@ cmd_job_history(struct cmd *c)
     if (o.diff_tag || o.diff_version)
         return cmd_fail(c, "The servers compare a version with the one before it only: leave out "
                            "-diff-tag and -diff-version");
-    struct job_list_stub *stub;
+    const struct job_list_stub *stub = api_find_job(c, c->args[0]);
     struct err e = ERR_INIT;
     void *ret = NULL;
-    if (api_find_job(c, c->args[0], &stub) != API_ONE)
+    if (!stub)
         return 1;
     char *target = api_target(c, "/v1/job/%/versions", stub->id, "diffs", o.diff ? "true" : NULL,
                               NULL);
@@ -201,16 +199,13 @@ cmd_job_allocs(struct cmd *c)
         {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids and more."},
         OUTPUT_OPTS(out),
         {0}};
-    int rc;
-    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
-        return rc;
-    struct job_list_stub *stub;
     struct alloc_list_stub_list l;
     struct err e = ERR_INIT;
-    if (api_find_job(c, c->args[0], &stub) != API_ONE)
-        return 1;
-    if (api_list(c,
-                 api_target(c, "/v1/job/%/allocations", stub->id, "all", all ? "true" : NULL, NULL),
+    int rc;
+    const char *id = api_job_arg(c, opts, &rc);
+    if (!id)
+        return rc;
+    if (api_list(c, api_target(c, "/v1/job/%/allocations", id, "all", all ? "true" : NULL, NULL),
                  &type_alloc_list_stub, &l, NULL, &e))
         return cmd_fail(c, "Error retrieving allocations: %s", e.text);
     if (output_list(c, &out, &type_alloc_list_stub, &l, &rc))

@@ -64,18 +64,13 @@ cmd_job_periodic_force(struct cmd *c)
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
-    struct job_list_stub *stub;
-    struct err e = ERR_INIT;
-    void *ret = NULL;
-    if (api_find_job_of(c, c->args[0], "Periodic is not nil", "periodic ", &stub) != API_ONE)
+    const struct job_list_stub *stub =
+        api_find_job_of(c, c->args[0], "Periodic is not nil", "periodic ");
+    if (!stub)
         return 1;
-    if (api_send(c, "PUT", api_target(c, "/v1/job/%/periodic/force", stub->id, NULL), NULL, NULL,
-                 &type_periodic_force_response, &ret, &e) ||
-        !ret)
-        return cmd_fail(c, "Error forcing periodic job \"%s\": %s", stub->id, e.text);
-    const struct periodic_force_response *r = ret;
-    if (!o.detach)
-        return monitor_eval(c, r->eval_id, o.verbose);
-    cmd_say(c, "Force periodic successful\nEvaluation ID: %s", r->eval_id);
-    return 0;
+    const struct change force = {
+        .target = api_target(c, "/v1/job/%/periodic/force", stub->id, NULL),
+        .answer = &type_periodic_force_response,
+        .failed = mem_printf(c, "Error forcing periodic job \"%s\"", stub->id)};
+    return monitor_change(c, &o, &force, "Force periodic successful\nEvaluation ID: ");
 }

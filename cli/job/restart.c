@@ -129,25 +129,29 @@ static int
 stop_one(struct restart *r, const struct alloc_list_stub *a, const char **ret_eval)
 {
     struct cmd *c = r->c;
-    struct err e = ERR_INIT;
-    void *ret = NULL;
     step(r, STEP, "Rescheduling allocation \"%s\" for group \"%s\"", id(r, a->id), a->task_group);
     char *target = api_target(c, "/v1/allocation/%/stop", a->id, "no_shutdown_delay",
                               r->no_delay ? "true" : NULL, NULL);
-    if (api_send(c, "PUT", target, NULL, NULL, &type_alloc_stop_response, &ret, &e) || !ret)
-        return cmd_fail(c, "Failed to stop allocation \"%s\": %s", id(r, a->id), e.text);
-    *ret_eval = ((struct alloc_stop_response *)ret)->eval_id;
+    const struct alloc_stop_response *stopped =
+        api_change(c, &(struct change){.target = target,
+                                       .answer = &type_alloc_stop_response,
+                                       .failed = mem_printf(c, "Failed to stop allocation \"%s\"",
+                                                            id(r, a->id))});
+    if (!stopped)
+        return 1;
+    *ret_eval = stopped->eval_id;
     if (!str_eq(r->job->type, JOB_SYSTEM))
         return 0;
     /* one of a system job is not replaced without being asked for */
     struct eval_options eo = {.force_reschedule = true};
     struct job_evaluate_request req = {.job_id = r->job->id, .eval_options = &eo};
-    if (api_send(c, "PUT", api_target(c, "/v1/job/%/evaluate", r->job->id, NULL),
-                 &type_job_evaluate_request, &req, &type_job_register_response, &ret, &e) ||
-        !ret)
-        return cmd_fail(c, "Failed to evaluate job \"%s\": %s", r->job->id, e.text);
-    *ret_eval = ((struct job_register_response *)ret)->eval_id;
-    return 0;
+    const struct job_register_response *evaluated = api_change(
+        c, &(struct change){NULL, api_target(c, "/v1/job/%/evaluate", r->job->id, NULL),
+                            &type_job_evaluate_request, &req, &type_job_register_response,
+                            mem_printf(c, "Failed to evaluate job \"%s\"", r->job->id)});
+    if (evaluated)
+        *ret_eval = evaluated->eval_id;
+    return evaluated ? 0 : 1;
 }
 
 static int
@@ -309,7 +313,8 @@ run(struct restart *r, const char *job)
     struct cmd *c = r->c;
     struct alloc_list_stub_list l;
     struct err e = ERR_INIT;
-    if (api_find_job(c, job, &r->job) != API_ONE)
+    r->job = api_find_job(c, job);
+    if (!r->job)
         return 1;
     if (r->reschedule && str_eq(r->job->type, JOB_SYSBATCH))
         return cmd_fail(c, "Jobs of type \"%s\" are not allowed to be rescheduled.", r->job->type);

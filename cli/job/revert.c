@@ -37,28 +37,18 @@ cmd_job_revert(struct cmd *c)
 {
     struct follow o = {.detach = false};
     const struct opt opts[] = {FOLLOW_OPTS(o), {0}};
-    struct job_list_stub *stub;
-    struct err e = ERR_INIT;
-    void *ret = NULL;
     uint64_t version;
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 2, .max = 2}, &rc))
         return rc;
-    if (api_find_job(c, c->args[0], &stub) != API_ONE)
-        return 1;
-    if (!version_of(c, stub->id, c->args[1], &version))
+    const struct job_list_stub *stub = api_find_job(c, c->args[0]);
+    if (!stub || !version_of(c, stub->id, c->args[1], &version))
         return 1;
     struct job_revert_request req = {.job_id = stub->id, .job_version = version};
-    if (api_send(c, "PUT", api_target(c, "/v1/job/%/revert", stub->id, NULL),
-                 &type_job_revert_request, &req, &type_job_register_response, &ret, &e))
-        return cmd_fail(c, "Error retrieving job versions: %s", e.text);
-    const struct job_register_response *r = ret;
-    if (!r || str_empty(r->eval_id))
-        return 0;
-    if (!o.detach)
-        return monitor_eval(c, r->eval_id, o.verbose);
-    cmd_say(c, "Evaluation ID: %s", r->eval_id);
-    return 0;
+    const struct change revert = {NULL, api_target(c, "/v1/job/%/revert", stub->id, NULL),
+                                  &type_job_revert_request, &req, &type_job_register_response,
+                                  "Error retrieving job versions"};
+    return monitor_change(c, &o, &revert, "Evaluation ID: ");
 }
 
 /* --- tags --- */
@@ -68,7 +58,6 @@ cmd_job_revert(struct cmd *c)
 static char *
 tag_target(struct cmd *c, const struct opt *opts, const char *const *name, int *ret_code)
 {
-    struct job_list_stub *stub;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, ret_code))
         return NULL;
     *ret_code = 1;
@@ -76,7 +65,8 @@ tag_target(struct cmd *c, const struct opt *opts, const char *const *name, int *
         cmd_fail(c, "A version tag name must be specified using the '-name' flag");
         return NULL;
     }
-    if (api_find_job(c, c->args[0], &stub) != API_ONE)
+    const struct job_list_stub *stub = api_find_job(c, c->args[0]);
+    if (!stub)
         return NULL;
     c->args[0] = stub->id;
     return api_target(c, "/v1/job/%/versions/%/tag", stub->id, *name, NULL);
@@ -106,8 +96,9 @@ cmd_job_tag_apply(struct cmd *c)
         return cmd_fail(c, "Error retrieving job versions: %s", e.text);
     if (!version) /* so that the version shown to the user is the version tagged */
         body.version = ((const struct job *)ret)->version;
-    if (api_send(c, "PUT", target, &type_tag_version_body, &body, NULL, NULL, &e))
-        return cmd_fail(c, "Error tagging job version: %s", e.text);
+    if (!api_change(c, &(struct change){NULL, target, &type_tag_version_body, &body, NULL,
+                                        "Error tagging job version"}))
+        return 1;
     cmd_say(c, "Job version %llu tagged with name \"%s\"", (unsigned long long)body.version, name);
     return 0;
 }
@@ -118,13 +109,12 @@ cmd_job_tag_unset(struct cmd *c)
     const char *name = NULL;
     const struct opt opts[] = {
         {"name", OPT_STRING, &name, "<tag>", "The name of the tag; required."}, {0}};
-    struct err e = ERR_INIT;
     int rc;
     char *target = tag_target(c, opts, &name, &rc);
     if (!target)
         return rc;
-    if (api_send(c, "DELETE", target, NULL, NULL, NULL, NULL, &e))
-        return cmd_fail(c, "Error tagging job version: %s", e.text);
+    if (!api_change(c, &(struct change){"DELETE", target, .failed = "Error tagging job version"}))
+        return 1;
     cmd_say(c, "Tag \"%s\" removed from job \"%s\"", name, c->args[0]);
     return 0;
 }

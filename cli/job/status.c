@@ -369,8 +369,6 @@ cmd_job_status(struct cmd *c)
         return rc;
     if (c->n_args == 0)
         return list_jobs(c, &o);
-    struct job_list_stub *stub;
-    if (api_find_job(c, c->args[0], &stub) != API_ONE)
-        return 1;
-    return show_job(c, &o, stub);
+    struct job_list_stub *stub = api_find_job(c, c->args[0]);
+    return stub ? show_job(c, &o, stub) : 1;
 }

@@ -199,8 +199,6 @@ sure(struct cmd *c, const struct drain_opts *o, const char *id)
 static int
 change(struct cmd *c, const struct drain_opts *o, const char *id)
 {
-    struct err e = ERR_INIT;
-    void *ret = NULL;
     struct drain_spec spec = {.ignore_system_jobs = o->ignore_system};
     struct node_drain_request req = {.node_id = id,
                                      .mark_eligible = o->disable && !o->keep_ineligible};
@@ -214,13 +212,16 @@ change(struct cmd *c, const struct drain_opts *o, const char *id)
     }
     if (!sure(c, o, id))
         return cmd_fail(c, "Nothing was changed");
-    if (api_send(c, "PUT", api_target(c, "/v1/node/%/drain", id, NULL), &type_node_drain_request,
-                 &req, &type_node_eligibility_update_response, &ret, &e))
-        return cmd_fail(c, "Error updating the drain: %s", e.text);
+    const void *answer = api_change(
+        c, &(struct change){NULL, api_target(c, "/v1/node/%/drain", id, NULL),
+                            &type_node_drain_request, &req, &type_node_eligibility_update_response,
+                            "Error updating the drain"});
+    if (!answer)
+        return 1;
     if (o->json) {
         int rc = 0;
         output_object(c, &(struct output){.json = true}, &type_node_eligibility_update_response,
-                      ret, &rc);
+                      answer, &rc);
         return rc;
     }
     if (o->disable)

@@ -49,11 +49,10 @@ cmd_node_meta_apply(struct cmd *c)
     req.node_id = target(c, node, &rc);
     if (!req.node_id)
         return rc;
-    struct err e = ERR_INIT;
-    if (api_send(c, "POST", api_target(c, "/v1/client/metadata", NULL),
-                 &type_node_meta_apply_request, &req, NULL, NULL, &e))
-        return cmd_fail(c, "Error applying metadata: %s", e.text);
-    return 0;
+    const struct change apply = {"POST", api_target(c, "/v1/client/metadata", NULL),
+                                 &type_node_meta_apply_request, &req, NULL,
+                                 "Error applying metadata"};
+    return api_change(c, &apply) ? 0 : 1;
 }
 
 int

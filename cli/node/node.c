@@ -372,51 +372,52 @@ show_node(struct cmd *c, const struct node_opts *o, const char *id)
     return 0;
 }
 
+static void
+show_matches(struct cmd *c, const struct object_list *l)
+{
+    struct table t;
+    table_init(&t, c, 4);
+    table_row(&t, "ID", "DC", "Name", "Status");
+    for (size_t i = 0; i < l->n; i++) {
+        const struct node_list_stub *n = l->v[i];
+        table_row(&t, n->id, n->datacenter, n->name, n->status);
+    }
+    table_print(&t);
+}
+
 /* Nodes of that name; an id is asked about as one. */
-static enum api_found
+static void
 by_name(struct cmd *c, const char *name, struct object_list *ret)
 {
     struct err e = ERR_INIT;
     size_t n = 0;
+    ret->n = 0;
     if (strlen(name) + 1 == UUID_TEXT || str_empty(name) || strpbrk(name, "\"\\"))
-        return API_NONE;
+        return;
     const char *filter = mem_printf(c, "Name == \"%s\"", name);
     if (api_list(c, api_target(c, "/v1/nodes", "filter", filter, NULL), &type_node_list_stub, ret,
                  NULL, &e))
-        return API_NONE;
+        return;
     for (size_t i = 0; i < ret->n; i++)
         if (str_eq(((struct node_list_stub *)ret->v[i])->name, name))
             ret->v[n++] = ret->v[i];
     ret->n = n;
-    return n == 1 ? API_ONE : n > 1 ? API_MANY : API_NONE;
 }
 
 const char *
 node_find(struct cmd *c, const char *prefix, int *ret_code)
 {
-    struct object_list found;
+    static const struct api_kind node = {"node", "/v1/nodes", &type_node_list_stub, show_matches};
+    struct object_list named;
     *ret_code = 1;
-    enum api_found how = by_name(c, prefix, &found);
-    if (how == API_NONE) /* whose words say what it was not found by */
-        how = api_find(c, "node", "/v1/nodes", &type_node_list_stub, prefix, &found);
-    switch (how) {
-    case API_ONE:
-        return ((struct node_list_stub *)found.v[0])->id;
-    case API_MANY: {
-        struct table t;
-        table_init(&t, c, 4);
-        table_row(&t, "ID", "DC", "Name", "Status");
-        for (size_t i = 0; i < found.n; i++) {
-            const struct node_list_stub *n = found.v[i];
-            table_row(&t, n->id, n->datacenter, n->name, n->status);
-        }
-        cmd_say(c, "Prefix matched multiple nodes\n");
-        table_print(&t);
-        return NULL;
-    }
-    default:
-        return NULL;
-    }
+    by_name(c, prefix, &named);
+    if (named.n == 0) /* whose words say what it was not found by */
+        return api_find(c, &node, prefix);
+    if (named.n == 1)
+        return ((struct node_list_stub *)named.v[0])->id;
+    cmd_say(c, "Prefix matched multiple nodes\n");
+    show_matches(c, &named);
+    return NULL;
 }
 
 const char *
@@ -474,12 +475,12 @@ cmd_node_eligibility(struct cmd *c)
     const char *id = node_arg(c, self, &rc);
     if (!id)
         return rc;
-    struct err e = ERR_INIT;
     const char *word = enable ? NODE_ELIGIBLE : NODE_INELIGIBLE;
     struct node_eligibility_request req = {.node_id = id, .eligibility = word};
-    if (api_send(c, "PUT", api_target(c, "/v1/node/%/eligibility", id, NULL),
-                 &type_node_eligibility_request, &req, NULL, NULL, &e))
-        return cmd_fail(c, "Error updating scheduling eligibility: %s", e.text);
+    if (!api_change(c, &(struct change){NULL, api_target(c, "/v1/node/%/eligibility", id, NULL),
+                                        &type_node_eligibility_request, &req, NULL,
+                                        "Error updating scheduling eligibility"}))
+        return 1;
     cmd_say(c, "Node \"%s\" scheduling eligibility set: %s for scheduling", id, word);
     return 0;
 }
@@ -489,7 +490,6 @@ static int
 update_servers(struct cmd *c)
 {
     auto_buf struct buf b = BUF_INIT(64 << 10);
-    struct err e = ERR_INIT;
 
     if (c->n_args == 0)
         return cmd_fail(c, "-update-servers needs at least one address of a server");
@@ -497,8 +497,9 @@ update_servers(struct cmd *c)
         buf_puts(&b, i == 0 ? "/v1/agent/servers?address=" : "&address=");
         http_escape(&b, c->args[i], false);
     }
-    if (api_send(c, "PUT", api_raw_target(c, buf_str(&b), NULL), NULL, NULL, NULL, NULL, &e))
-        return cmd_fail(c, "Error updating server list: %s", e.text);
+    if (!api_change(c, &(struct change){.target = api_raw_target(c, buf_str(&b), NULL),
+                                        .failed = "Error updating server list"}))
+        return 1;
     cmd_say(c, "Updated server list");
     return 0;
 }
