@@ -90,6 +90,14 @@ label(struct gauges *g, struct gauge *x, const char *k, const char *v)
 }
 
 static void
+add_labelled(struct gauges *g, const struct str_map *labels, const char *name, double value)
+{
+    struct gauge *x = add(g, name, value);
+    for (size_t i = 0; i < labels->n; i++)
+        label(g, x, labels->v[i].k, labels->v[i].v);
+}
+
+static void
 add_process(struct gauges *g)
 {
     char *text;
@@ -107,55 +115,65 @@ add_process(struct gauges *g)
     }
 }
 
+static double
+number_of(const struct field *f, const void *p)
+{
+    switch (f->type) {
+    case FT_FLOAT:
+        return *(const double *)p;
+    case FT_DURATION:
+        return (double)*(const int64_t *)p / NS_PER_S;
+    case FT_INT:
+        return (double)*(const int64_t *)p;
+    default:
+        ASSERT(f->type == FT_UINT);
+        return (double)*(const uint64_t *)p;
+    }
+}
+
+/* What the schema calls metrics, but of an object that was not measured. */
+static void
+add_fields(struct gauges *g, const struct str_map *labels, const char *prefix, const struct type *t,
+           const void *obj)
+{
+    const struct str_list *measured = type_member(t, obj, "Measured");
+    if (measured && measured->n == 0)
+        return;
+    for (size_t i = 0; i < api_metrics_n; i++) {
+        const struct metric *m = &api_metrics[i];
+        const void *p = (const char *)obj + m->field->offset;
+        const void *sub = m->type == t && m->field->sub ? *(void *const *)p : NULL;
+        if (m->type != t || (m->field->sub && !sub))
+            continue;
+        const char *name = mem_printf(g, "%s%s", prefix, m->name);
+        if (sub)
+            add_fields(g, labels, name, m->field->sub, sub);
+        else
+            add_labelled(g, labels, name, number_of(m->field, p));
+    }
+}
+
+#define HOST "nomad.client.host."
+
 static void
 add_host(struct gauges *g, struct client *c)
 {
     struct host_stats *s = client_host_stats(c, g);
+    struct str_map l = {0};
 
     add(g, "nomad.client.uptime", (double)s->uptime);
-    if (s->memory) {
-        add(g, "nomad.client.host.memory.total", (double)s->memory->total);
-        add(g, "nomad.client.host.memory.available", (double)s->memory->available);
-        add(g, "nomad.client.host.memory.used", (double)s->memory->used);
-        add(g, "nomad.client.host.memory.free", (double)s->memory->free);
-    }
+    add_fields(g, &l, HOST, &type_host_stats, s);
     for (size_t i = 0; i < s->cpu.n; i++) {
-        const struct host_cpu_stats *u = s->cpu.v[i];
-        label(g, add(g, "nomad.client.host.cpu.user", u->user), "cpu", u->cpu);
-        label(g, add(g, "nomad.client.host.cpu.system", u->system), "cpu", u->cpu);
-        label(g, add(g, "nomad.client.host.cpu.idle", u->idle), "cpu", u->cpu);
-        label(g, add(g, "nomad.client.host.cpu.total_percent", u->total_percent), "cpu", u->cpu);
+        str_map_set(g, &l, "cpu", str_or(s->cpu.v[i]->cpu, ""));
+        add_fields(g, &l, HOST "cpu.", &type_host_cpu_stats, s->cpu.v[i]);
     }
+    l.n = 0;
     for (size_t i = 0; i < s->disk_stats.n; i++) {
-        const struct host_disk_stats *d = s->disk_stats.v[i];
-        label(g, add(g, "nomad.client.host.disk.size", (double)d->size), "disk", d->device);
-        label(g, add(g, "nomad.client.host.disk.used", (double)d->used), "disk", d->device);
-        label(g, add(g, "nomad.client.host.disk.available", (double)d->available), "disk",
-              d->device);
-        label(g, add(g, "nomad.client.host.disk.used_percent", d->used_percent), "disk", d->device);
+        str_map_set(g, &l, "disk", str_or(s->disk_stats.v[i]->device, ""));
+        add_fields(g, &l, HOST "disk.", &type_host_disk_stats, s->disk_stats.v[i]);
     }
 }
 
-/* Of one task: what the kernel counts, under Nomad's names where Nomad has one. */
-struct row {
-    const char *name;
-    double v;
-};
-
-static void
-add_rows(struct gauges *g, const struct row *rows, size_t n, const struct str_map *labels)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct gauge *x = add(g, rows[i].name, rows[i].v);
-        for (size_t k = 0; k < labels->n; k++)
-            label(g, x, labels->v[k].k, labels->v[k].v);
-    }
-}
-#define ADD_ROWS(g, labels, ...)                                                                   \
-    do {                                                                                           \
-        const struct row rows_[] = {__VA_ARGS__};                                                  \
-        add_rows(g, rows_, ARRAY_LEN(rows_), labels);                                              \
-    } while (0)
 #define ALLOCS "nomad.client.allocs."
 
 static void
@@ -166,75 +184,14 @@ add_allocated(struct gauges *g, const struct str_map *l, const struct allocation
         a->allocated_resources ? map_get(a->allocated_resources->tasks, task) : NULL;
     const struct allocated_task_resources *r = row ? row->v : NULL;
     if (r && r->cpu)
-        ADD_ROWS(g, l, {ALLOCS "cpu.allocated", (double)r->cpu->cpu_shares});
-    if (r && r->memory)
-        ADD_ROWS(g, l, {ALLOCS "memory.allocated", (double)r->memory->memory_mb * 1048576},
-                 {ALLOCS "memory.max_allocated", (double)r->memory->memory_max_mb * 1048576});
+        add_labelled(g, l, ALLOCS "cpu.allocated", (double)r->cpu->cpu_shares);
+    if (!r || !r->memory)
+        return;
+    add_labelled(g, l, ALLOCS "memory.allocated", (double)r->memory->memory_mb * 1048576);
+    add_labelled(g, l, ALLOCS "memory.max_allocated", (double)r->memory->memory_max_mb * 1048576);
 }
 
-static void
-add_pressure(struct gauges *g, const struct str_map *l, const char *const names[2],
-             const struct pressure *p)
-{
-    if (p)
-        ADD_ROWS(g, l, {names[0], (double)p->some_time / NS_PER_S},
-                 {names[1], (double)p->full_time / NS_PER_S});
-}
-
-static void
-add_waits(struct gauges *g, const struct str_map *l, const struct resource_usage *u)
-{
-    static const char *const names[3][2] = {
-        {ALLOCS "pressure.cpu.some_seconds", ALLOCS "pressure.cpu.full_seconds"},
-        {ALLOCS "pressure.memory.some_seconds", ALLOCS "pressure.memory.full_seconds"},
-        {ALLOCS "pressure.io.some_seconds", ALLOCS "pressure.io.full_seconds"}};
-    const struct pressure_stats *p = u->pressure_stats;
-    if (p) {
-        add_pressure(g, l, names[0], p->cpu);
-        add_pressure(g, l, names[1], p->memory);
-        add_pressure(g, l, names[2], p->io);
-    }
-    const struct process_stats *s = u->process_stats;
-    if (s)
-        ADD_ROWS(g, l, {ALLOCS "runq.waits", (double)s->waits},
-                 {ALLOCS "runq.wait_seconds", (double)s->wait_time / NS_PER_S},
-                 {ALLOCS "runq.wait_p50_seconds", (double)s->wait_p50 / NS_PER_S},
-                 {ALLOCS "runq.wait_p99_seconds", (double)s->wait_p99 / NS_PER_S},
-                 {ALLOCS "processes.execs", (double)s->execs},
-                 {ALLOCS "processes.exits", (double)s->exits},
-                 {ALLOCS "processes.oom_killed", (double)s->oom_kills});
-}
-
-static void
-add_transfers(struct gauges *g, const struct str_map *l, const struct resource_usage *u)
-{
-    const struct io_stats *io = u->io_stats;
-    const struct network_stats *n = u->network_stats;
-    const struct block_stats *b = u->block_stats;
-    if (b)
-        ADD_ROWS(g, l, {ALLOCS "block.read_bytes", (double)b->read_bytes},
-                 {ALLOCS "block.write_bytes", (double)b->write_bytes},
-                 {ALLOCS "block.read_ops", (double)b->read_ops},
-                 {ALLOCS "block.write_ops", (double)b->write_ops},
-                 {ALLOCS "block.errors", (double)b->errors},
-                 {ALLOCS "block.time_seconds", (double)b->time / NS_PER_S},
-                 {ALLOCS "block.time_p50_seconds", (double)b->time_p50 / NS_PER_S},
-                 {ALLOCS "block.time_p99_seconds", (double)b->time_p99 / NS_PER_S});
-    if (io)
-        ADD_ROWS(g, l, {ALLOCS "io.read_bytes", (double)io->read_bytes},
-                 {ALLOCS "io.write_bytes", (double)io->write_bytes},
-                 {ALLOCS "io.read_ops", (double)io->read_ops},
-                 {ALLOCS "io.write_ops", (double)io->write_ops});
-    if (n)
-        ADD_ROWS(g, l, {ALLOCS "network.rx_bytes", (double)n->rx_bytes},
-                 {ALLOCS "network.rx_packets", (double)n->rx_packets},
-                 {ALLOCS "network.tx_bytes", (double)n->tx_bytes},
-                 {ALLOCS "network.tx_packets", (double)n->tx_packets},
-                 {ALLOCS "network.denied_packets", (double)n->denied_packets},
-                 {ALLOCS "network.denied_connects", (double)n->denied_connects},
-                 {ALLOCS "network.denied_binds", (double)n->denied_binds});
-}
-
+/* What the kernel counts of a task, under Nomad's names where Nomad has one. */
 static void
 add_task(void *arg, const struct allocation *a, const char *task, const struct resource_usage *u)
 {
@@ -245,23 +202,8 @@ add_task(void *arg, const struct allocation *a, const char *task, const struct r
     str_map_set(g, &l, "alloc_id", a->id);
     str_map_set(g, &l, "task", task);
     str_map_set(g, &l, "namespace", str_or(a->namespace, ""));
-    const struct cpu_stats *c = u->cpu_stats;
-    const struct memory_stats *m = u->memory_stats;
     add_allocated(g, &l, a, task);
-    if (c && c->measured.n > 0)
-        ADD_ROWS(g, &l, {ALLOCS "cpu.total_percent", c->percent},
-                 {ALLOCS "cpu.system", c->system_mode}, {ALLOCS "cpu.user", c->user_mode},
-                 {ALLOCS "cpu.total_ticks", c->total_ticks},
-                 {ALLOCS "cpu.throttled_periods", (double)c->throttled_periods},
-                 {ALLOCS "cpu.throttled_time", (double)c->throttled_time});
-    if (m && m->measured.n > 0)
-        ADD_ROWS(g, &l, {ALLOCS "memory.rss", (double)m->rss},
-                 {ALLOCS "memory.cache", (double)m->cache}, {ALLOCS "memory.swap", (double)m->swap},
-                 {ALLOCS "memory.mapped_file", (double)m->mapped_file},
-                 {ALLOCS "memory.usage", (double)m->usage},
-                 {ALLOCS "memory.max_usage", (double)m->max_usage});
-    add_waits(g, &l, u);
-    add_transfers(g, &l, u);
+    add_fields(g, &l, ALLOCS, &type_resource_usage, u);
 }
 
 /* --- what is given away, and what is left --- */
