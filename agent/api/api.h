@@ -81,7 +81,7 @@ struct route {
     const char *path;   /* "/v1/jobs", or "/v1/job/" for items */
     const char *suffix; /* items: "/plan", "": the rest is the id, NULL: exact path */
     void (*handle)(struct ask *a);
-    enum rpc_id rpc; /* of ask_method() */
+    enum rpc_id rpc; /* that the handler calls, where several methods share it */
 };
 
 /* The handler of the HTTP server; arg is a struct api. */

@@ -149,79 +149,30 @@ priority_ok(struct ask *a, int64_t eval_priority)
     return false;
 }
 
-/* Of a job that is registered or planned. */
-static bool
-new_job(struct ask *a, struct job_register_request *r)
+/* Registered, planned or validated; the last without an ID, too: that is an error to tell. */
+static void
+take_job(struct ask *a, void *body)
 {
+    struct job_register_request *r = body;
+    enum rpc_id rpc = a->route->rpc;
     if (!any_job(a, r))
-        return false;
-    if (!str_empty(r->job->id))
-        return priority_ok(a, r->eval_priority);
-    ask_fail(a, 400, "Job ID hasn't been provided");
-    return false;
-}
-
-static void
-register_job(struct ask *a, void *body)
-{
-    if (new_job(a, body))
-        ask_call(a, RPC_JOB_REGISTER, body, method_done);
-}
-
-static void
-jobs_register(struct ask *a)
-{
-    ask_large_body(a, &type_job_register_request, register_job);
-}
-
-static void
-update_job(struct ask *a, void *body)
-{
-    struct job_register_request *r = body;
-    if (!new_job(a, r))
         return;
-    if (!str_eq(r->job->id, a->id))
-        ask_fail(a, 400, "Job ID does not match name");
-    else
-        ask_call(a, RPC_JOB_REGISTER, r, method_done);
-}
-
-static void
-job_update(struct ask *a)
-{
-    ask_large_body(a, &type_job_register_request, update_job);
-}
-
-static void
-plan_job(struct ask *a, void *body)
-{
-    struct job_register_request *r = body;
-    if (!new_job(a, r))
+    if (rpc == RPC_JOB_VALIDATE)
+        ask_call(a, rpc, r, method_done);
+    else if (str_empty(r->job->id))
+        ask_fail(a, 400, "Job ID hasn't been provided");
+    else if (!priority_ok(a, r->eval_priority))
         return;
-    if (!str_eq(r->job->id, a->id))
-        ask_fail(a, 400, "Job ID does not match");
+    else if (a->route->suffix && !str_eq(r->job->id, a->id))
+        ask_fail(a, 400, "Job ID does not match%s", rpc == RPC_JOB_PLAN ? "" : " name");
     else
-        ask_call(a, RPC_JOB_PLAN, r, method_done);
+        ask_call(a, rpc, r, method_done);
 }
 
 static void
-job_plan(struct ask *a)
+with_job(struct ask *a)
 {
-    ask_large_body(a, &type_job_register_request, plan_job);
-}
-
-/* Without an ID, too: that is an error to tell. */
-static void
-validate_job(struct ask *a, void *body)
-{
-    if (any_job(a, body))
-        ask_call(a, RPC_JOB_VALIDATE, body, method_done);
-}
-
-static void
-job_validate_route(struct ask *a)
-{
-    ask_large_body(a, &type_job_register_request, validate_job);
+    ask_large_body(a, &type_job_register_request, take_job);
 }
 
 static void
@@ -233,33 +184,29 @@ job_delete(struct ask *a)
         ask_method(a);
 }
 
+/* The body is the method's request, which names the job of the path once more: it may leave that
+ * out where Nomad's may. */
 static void
-job_evaluate(struct ask *a)
+of_job(struct ask *a)
 {
-    struct job_evaluate_request *r = ask_body(a, &type_job_evaluate_request, true);
+    enum rpc_id rpc = a->route->rpc;
+    const struct type *t = rpc_method_by_id(rpc)->req;
+    bool evaluates = rpc == RPC_JOB_EVALUATE;
+    void *r = ask_body(a, t, evaluates);
     if (!r)
         return;
-    if (!str_empty(r->job_id) && !str_eq(r->job_id, a->id)) {
-        ask_fail(a, 400, "JobID not same as job name");
-        return;
+    const char **job_id = type_member(t, r, "JobID");
+    if (str_empty(*job_id) && !evaluates && rpc != RPC_JOB_DISPATCH)
+        ask_fail(a, 400, "JobID must be specified");
+    else if (!str_empty(*job_id) && !str_eq(*job_id, a->id))
+        ask_fail(a, 400, evaluates ? "JobID not same as job name" : "Job ID does not match");
+    else {
+        *job_id = a->id;
+        if (rpc == RPC_JOB_DISPATCH)
+            ((struct job_dispatch_request *)r)->idempotency_token =
+                http_query(a->req, "idempotency_token");
+        ask_call(a, rpc, r, method_done);
     }
-    r->job_id = a->id;
-    ask_call(a, RPC_JOB_EVALUATE, r, method_done);
-}
-
-static void
-job_dispatch(struct ask *a)
-{
-    struct job_dispatch_request *r = ask_body(a, &type_job_dispatch_request, false);
-    if (!r)
-        return;
-    if (!str_empty(r->job_id) && !str_eq(r->job_id, a->id)) {
-        ask_fail(a, 400, "Job ID does not match");
-        return;
-    }
-    r->job_id = a->id;
-    r->idempotency_token = http_query(a->req, "idempotency_token");
-    ask_call(a, RPC_JOB_DISPATCH, r, method_done);
 }
 
 /* The body is the payload. */
@@ -344,37 +291,6 @@ jobs_parse(struct ask *a)
 
 /* --- one version --- */
 
-/* The body names the job of the path once more. */
-static bool
-same_job(struct ask *a, const char *job_id)
-{
-    if (str_empty(job_id))
-        ask_fail(a, 400, "JobID must be specified");
-    else if (!str_eq(job_id, a->id))
-        ask_fail(a, 400, "Job ID does not match");
-    else
-        return true;
-    return false;
-}
-
-static void
-job_revert(struct ask *a)
-{
-    struct job_revert_request *r = ask_body(a, &type_job_revert_request, false);
-
-    if (r != NULL && same_job(a, r->job_id))
-        ask_call(a, RPC_JOB_REVERT, r, method_done);
-}
-
-static void
-job_stable(struct ask *a)
-{
-    struct job_stability_request *r = ask_body(a, &type_job_stability_request, false);
-
-    if (r != NULL && same_job(a, r->job_id))
-        ask_call(a, RPC_JOB_STABLE, r, method_done);
-}
-
 /* "/v1/job/ID/versions/NAME/tag" */
 static struct job_apply_tag_request *
 tag_request(struct ask *a, struct job_apply_tag_request *r)
@@ -436,19 +352,19 @@ job_submission(struct ask *a)
 }
 
 const struct route routes_job[] = {
-    {VERB_WRITE, "/v1/job/", "/revert", job_revert, 0},
-    {VERB_WRITE, "/v1/job/", "/stable", job_stable, 0},
+    {VERB_WRITE, "/v1/job/", "/revert", of_job, RPC_JOB_REVERT},
+    {VERB_WRITE, "/v1/job/", "/stable", of_job, RPC_JOB_STABLE},
     {VERB_WRITE | VERB_DELETE, "/v1/job/", "/tag", job_tag, 0},
     {VERB_GET, "/v1/job/", "/submission", job_submission, 0},
-    {VERB_WRITE, "/v1/jobs", NULL, jobs_register, 0},
+    {VERB_WRITE, "/v1/jobs", NULL, with_job, RPC_JOB_REGISTER},
     {VERB_WRITE, "/v1/jobs/parse", NULL, jobs_parse, 0},
-    {VERB_WRITE, "/v1/validate/job", NULL, job_validate_route, 0},
-    {VERB_WRITE, "/v1/job/", "/plan", job_plan, 0},
-    {VERB_WRITE, "/v1/job/", "/evaluate", job_evaluate, 0},
-    {VERB_WRITE, "/v1/job/", "/dispatch", job_dispatch, 0},
+    {VERB_WRITE, "/v1/validate/job", NULL, with_job, RPC_JOB_VALIDATE},
+    {VERB_WRITE, "/v1/job/", "/plan", with_job, RPC_JOB_PLAN},
+    {VERB_WRITE, "/v1/job/", "/evaluate", of_job, RPC_JOB_EVALUATE},
+    {VERB_WRITE, "/v1/job/", "/dispatch", of_job, RPC_JOB_DISPATCH},
     {VERB_WRITE, "/v1/job/", "/dispatch/payload", job_dispatch_payload, 0},
     {VERB_GET, "/v1/job/", "/versions", job_versions, 0},
-    {VERB_WRITE, "/v1/job/", "", job_update, 0},
+    {VERB_WRITE, "/v1/job/", "", with_job, RPC_JOB_REGISTER},
     {VERB_DELETE, "/v1/job/", "", job_delete, RPC_JOB_DEREGISTER},
     {0, NULL, NULL, NULL, 0},
 };
