@@ -100,6 +100,20 @@ as_value(const void *ctx, const struct type *t, const void *obj)
     return v;
 }
 
+/* A list "NodeIDs" has what is a "NodeID". */
+static bool
+lists(const struct value_pair *p, const char *key, const struct value *want)
+{
+    size_t n = strlen(key);
+
+    if (p->v->kind != VALUE_LIST || strncmp(p->k, key, n) != 0 || !str_eq(p->k + n, "s"))
+        return false;
+    for (size_t i = 0; i < p->v->list.n; i++)
+        if (value_equal(p->v->list.v[i], want))
+            return true;
+    return false;
+}
+
 /* "NodeID" is the ID of what a member "Node" holds, too. */
 static bool
 named(const char *key, const char *parent, const char *member)
@@ -118,7 +132,8 @@ finds(const struct value *v, const char *parent, const char *key, const struct v
             return true;
     for (size_t i = 0; v->kind == VALUE_MAP && i < v->map.n; i++) {
         const struct value_pair *p = &v->map.v[i];
-        if ((named(key, parent, p->k) && value_equal(p->v, want)) || finds(p->v, p->k, key, want))
+        if ((named(key, parent, p->k) && value_equal(p->v, want)) || lists(p, key, want) ||
+            finds(p->v, p->k, key, want))
             return true;
     }
     return false;

@@ -84,10 +84,21 @@ put_node_eval(struct apply *a, const struct job *j, const char *node_id)
     apply_put_eval(a, ev);
 }
 
-static const char *
-job_key(struct apply *a, const char *ns, const char *id)
+/* Jobs that have their evaluation; HASH_CLEAR ends it. */
+struct seen {
+    struct place_of *jobs;
+    size_t n;
+};
+
+/* True for the first time. */
+static bool
+see(struct apply *a, struct seen *s, const char *ns, const char *id)
 {
-    return mem_printf(a->tmp, "%s\n%s", ns, id);
+    size_t at = apply_place_of(a, &s->jobs, mem_printf(a->tmp, "%s\n%s", ns, id), s->n);
+    bool first = at == s->n;
+
+    s->n += first;
+    return first;
 }
 
 static bool
@@ -105,7 +116,7 @@ wants_node(const struct job *j, const struct node *n)
 
 /* System jobs look at every node that is theirs, whether they run there or not. */
 static void
-system_evals(struct apply *a, const char *node_id, const struct str_list *seen)
+system_evals(struct apply *a, const char *node_id, struct seen *seen)
 {
     const struct node *n = state_node(a->t, a->tmp, node_id);
     if (n == NULL)
@@ -113,23 +124,20 @@ system_evals(struct apply *a, const char *node_id, const struct str_list *seen)
     struct job_list jobs = {NULL, 0};
     struct state_iter *it = state_jobs_by_type(a->t, a->tmp, JOB_SYSTEM);
     for (struct job *j; (j = state_next(it, a->tmp)) != NULL;) {
-        if (!j->stop && wants_node(j, n) && !str_list_has(seen, job_key(a, j->namespace, j->id)))
+        if (!j->stop && wants_node(j, n) && see(a, seen, j->namespace, j->id))
             list_add(a->tmp, jobs, j);
     }
     for (size_t i = 0; i < jobs.n; i++)
         put_node_eval(a, jobs.v[i], node_id);
 }
 
-/* One evaluation per job that has work on the node, or should have (doc/reconnect.md 1.6). */
+/* One evaluation per job that has work on the node, or should have (doc/reconnect.md 1.6), and has
+ * none yet. */
 static void
-node_evals(struct apply *a, const char *node_id, const struct on_node *o)
+new_node_evals(struct apply *a, const char *node_id, const struct on_node *o, struct seen *seen)
 {
-    struct str_list seen = {NULL, 0};
     for (size_t i = 0; i < o->n; i++) {
         const struct allocation *al = o->all[i];
-        const char *key = job_key(a, al->namespace, al->job_id);
-        if (str_list_has(&seen, key))
-            continue;
         const struct job *j = state_job(a->t, a->tmp, al->namespace, al->job_id);
         const struct job *of =
             j != NULL ? j : state_alloc_job(a->t, (struct allocation *)(uintptr_t)al);
@@ -140,10 +148,19 @@ node_evals(struct apply *a, const char *node_id, const struct on_node *o)
         if (batch ? alloc_client_terminal(al)
                   : alloc_client_terminal(al) && alloc_server_terminal(al))
             continue;
-        list_add(a->tmp, seen, key);
-        put_node_eval(a, of, node_id);
+        if (see(a, seen, al->namespace, al->job_id))
+            put_node_eval(a, of, node_id);
     }
-    system_evals(a, node_id, &seen);
+    system_evals(a, node_id, seen);
+}
+
+static void
+node_evals(struct apply *a, const char *node_id, const struct on_node *o)
+{
+    struct seen seen = {0};
+
+    new_node_evals(a, node_id, o, &seen);
+    HASH_CLEAR(hh, seen.jobs);
 }
 
 void
@@ -309,23 +326,41 @@ set_status(struct apply *a, struct node *n, const char *to, const char *why)
 }
 
 /* The leader saw no heartbeat. (S9) */
-static int
-missed(struct apply *a, struct node *n, uint64_t seen)
+static void
+missed(struct apply *a, struct node *n, uint64_t seen_index, struct seen *seen)
 {
-    struct on_node o = load_node(a, n->id);
-    if (seen != 0 && n->last_heard_index > seen)
-        return 0; /* it was heard of since its time was over (S12) */
+    if (seen_index != 0 && n->last_heard_index > seen_index)
+        return; /* it was heard of since its time was over (S12) */
     if (str_eq(n->status, NODE_DOWN))
-        return 0;
+        return;
+    struct on_node o = load_node(a, n->id);
     if (str_eq(n->status, NODE_DISCONNECTED) && o.may_wait) {
         apply_node_event(a, n, "Node heartbeat missed", "Cluster");
         apply_put_node(a, n);
-        return 0;
+        return;
     }
     set_status(a, n, o.may_wait ? NODE_DISCONNECTED : NODE_DOWN, "Node heartbeat missed");
     ASSERT(n->last_missed_heartbeat_index != 0); /* the gate is closed (S5) */
-    node_evals(a, n->id, &o);
-    return 0;
+    new_node_evals(a, n->id, &o, seen);
+}
+
+/* Nodes that went together: each is judged by itself, and a job has one evaluation for all of them.
+ */
+static int
+missed_together(struct apply *a, const struct intent_node_status *in)
+{
+    struct seen seen = {0};
+    bool any = false;
+
+    for (size_t i = 0; i <= in->node_ids.n; i++) {
+        struct node *n = state_node(a->t, a->ctx, i == 0 ? in->node_id : in->node_ids.v[i - 1]);
+        if (n == NULL)
+            continue;
+        any = true;
+        missed(a, n, in->seen_index, &seen);
+    }
+    HASH_CLEAR(hh, seen.jobs);
+    return any ? 0 : no_node(a, in->node_id);
 }
 
 /* Evaluations of the job that were made because nobody heard of the node, and what followed from
@@ -350,28 +385,53 @@ cancel_evals_of_job(struct apply *a, const struct node *n, const char *ns, const
     return gone.n > 0;
 }
 
-/* S12: the miss has come to nothing as far as it was not acted upon. */
-static bool
+struct const_jobs {
+    const struct job **v;
+    size_t n;
+};
+
+/* S12: the miss has come to nothing as far as it was not acted upon. The jobs whose evaluations
+ * went. */
+static struct const_jobs
 cancel_evals_of_miss(struct apply *a, const struct node *n, const struct on_node *o)
 {
-    bool any = false;
-    struct str_list seen = {NULL, 0};
+    struct const_jobs jobs = {NULL, 0}, ret = {NULL, 0};
+    struct seen seen = {0};
+
     for (size_t i = 0; i < o->n; i++) {
         const struct allocation *al = o->all[i];
-        const char *key = job_key(a, al->namespace, al->job_id);
-        if (str_list_has(&seen, key))
+        if (!see(a, &seen, al->namespace, al->job_id))
             continue;
-        list_add(a->tmp, seen, key);
-        any |= cancel_evals_of_job(a, n, al->namespace, al->job_id);
+        const struct job *j = state_job(a->t, a->tmp, al->namespace, al->job_id);
+        j = j != NULL ? j : state_alloc_job(a->t, o->all[i]);
+        o->all[i]->job = NULL;
+        if (j != NULL)
+            list_add(a->tmp, jobs, j);
     }
-    struct job_list jobs = {NULL, 0};
     struct state_iter *it = state_jobs_by_type(a->t, a->tmp, JOB_SYSTEM);
     for (struct job *j; (j = state_next(it, a->tmp)) != NULL;)
-        if (!str_list_has(&seen, job_key(a, j->namespace, j->id)))
+        if (see(a, &seen, j->namespace, j->id))
             list_add(a->tmp, jobs, j);
+    HASH_CLEAR(hh, seen.jobs);
     for (size_t i = 0; i < jobs.n; i++)
-        any |= cancel_evals_of_job(a, n, jobs.v[i]->namespace, jobs.v[i]->id);
-    return any;
+        if (cancel_evals_of_job(a, n, jobs.v[i]->namespace, jobs.v[i]->id))
+            list_add(a->tmp, ret, jobs.v[i]);
+    return ret;
+}
+
+/* The node heartbeats again: its jobs are looked at, and those whose evaluations were cancelled,
+ * which may have been for other nodes as well. */
+static void
+evals_of_return(struct apply *a, const char *node_id, const struct on_node *o,
+                const struct const_jobs *canceled)
+{
+    struct seen seen = {0};
+
+    new_node_evals(a, node_id, o, &seen);
+    for (size_t i = 0; i < canceled->n; i++)
+        if (see(a, &seen, canceled->v[i]->namespace, canceled->v[i]->id))
+            put_node_eval(a, canceled->v[i], node_id);
+    HASH_CLEAR(hh, seen.jobs);
 }
 
 static bool
@@ -411,30 +471,30 @@ heartbeat(struct apply *a, struct node *n, bool wants_init)
         return 0;
     }
     bool down = str_eq(n->status, NODE_DOWN);
-    bool canceled = cancel_evals_of_miss(a, n, &o);
+    struct const_jobs canceled = cancel_evals_of_miss(a, n, &o);
     if (down && o.n_live == 0 && !wants_init) {
         set_status(a, n, NODE_READY, "Node re-registered by heartbeat");
-        node_evals(a, n->id, &o);
+        evals_of_return(a, n->id, &o, &canceled);
         return 0;
     }
     set_status(a, n, NODE_INIT, "Node heartbeats again; waiting for its allocations");
     mark_unknown(a, &o);
-    if (!down || canceled)
-        node_evals(a, n->id, &o);
+    if (!down || canceled.n > 0)
+        evals_of_return(a, n->id, &o, &canceled);
     return 0;
 }
 
 int
 apply_node_status(struct apply *a, const struct intent_node_status *in)
 {
+    a->eval_ids = &in->eval_ids;
+    if (str_eq(in->status, NODE_DOWN) || str_eq(in->status, NODE_DISCONNECTED))
+        return missed_together(a, in);
     struct node *n = state_node(a->t, a->ctx, in->node_id);
     if (n == NULL)
         return no_node(a, in->node_id);
-    a->eval_ids = &in->eval_ids;
     a->res->node = n;
     a->res->node_modify_index = n->modify_index;
-    if (str_eq(in->status, NODE_DOWN) || str_eq(in->status, NODE_DISCONNECTED))
-        return missed(a, n, in->seen_index);
     if (in->heard && (str_eq(in->status, NODE_READY) || str_eq(in->status, NODE_INIT)))
         heard(a, n);
     if (str_eq(in->status, NODE_READY) || str_eq(in->status, NODE_INIT))

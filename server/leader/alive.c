@@ -7,34 +7,54 @@
 #include "common/mem.h"
 #include "server/leader/leader_int.h"
 
-/* A node that is not down has a timer: one that is disconnected, or whose miss came to nothing. */
+enum { MISSED_PER_ENTRY = 128 };
+
+/* A node that is not down has a timer; who was heard meanwhile has one from then. */
 static void
 miss_stored(void *arg, const struct fsm_result *res)
 {
     struct leader *l = arg;
 
-    if (res != NULL && res->node != NULL && !str_eq(res->node->status, NODE_DOWN))
-        leader_heartbeat(l, res->node->id);
+    if (res == NULL)
+        return;
+    FSM_EACH(res, NODES, STORED, n)
+        if (!str_eq(n->status, NODE_DOWN))
+            leader_heartbeat(l, n->id);
 }
 
+/* One entry: jobs are looked at once, when all these nodes are gone. */
 static void
-beat_missed(void *arg, const char *node_id)
+miss_some(struct leader *l, uint64_t seen, const struct str_list *nodes)
 {
-    struct leader *l = arg;
-    auto_mem void *tmp = mem_ctx("beat_missed");
     char id[UUID_TEXT];
     const char *ids[] = {env_id(l->env, id)};
-    struct state_txn *t = server_read_begin(l->s, tmp);
-    struct intent_node_status st = {.node_id = node_id,
+    struct intent_node_status st = {.node_id = nodes->v[0],
                                     .status = NODE_DOWN,
                                     .reason = "heartbeat missed",
                                     .eval_ids = {ids, 1},
-                                    .seen_index = state_applied(t)};
-    struct intent in = {.time = env_wall_ns(l->env), .node_status = &st};
+                                    .seen_index = seen,
+                                    .node_ids = {nodes->v + 1, nodes->n - 1}};
+    struct intent in = {.node_status = &st};
+
+    for (size_t i = 0; i < nodes->n; i++)
+        log_warn("heartbeat", "node missed its heartbeat", "node_id", nodes->v[i], NULL);
+    owed_add(l->owed, codec_clone(NULL, &type_intent, &in), nodes, miss_stored, l);
+}
+
+static void
+beats_missed(void *arg, const struct str_list *nodes)
+{
+    struct leader *l = arg;
+    auto_mem void *tmp = mem_ctx("beats_missed");
+    struct state_txn *t = server_read_begin(l->s, tmp);
+    uint64_t seen = state_applied(t);
 
     state_read_end(t);
-    log_warn("heartbeat", "node missed its heartbeat", "node_id", node_id, NULL);
-    owed_add(l->owed, codec_clone(NULL, &type_intent, &in), node_id, miss_stored, l);
+    for (size_t i = 0; i < nodes->n; i += MISSED_PER_ENTRY) {
+        size_t n = nodes->n - i;
+        struct str_list some = {nodes->v + i, n < MISSED_PER_ENTRY ? n : MISSED_PER_ENTRY};
+        miss_some(l, seen, &some);
+    }
 }
 
 bool
@@ -69,7 +89,7 @@ row_init(struct leader *l)
         .per_second = c->max_heartbeats_per_s,
     };
 
-    l->beats = heartbeats_new(l, l->env, &hc, beat_missed, l);
+    l->beats = heartbeats_new(l, l->env, &hc, beats_missed, l);
 }
 
 struct known {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Heartbeat timers (see heartbeat.h).
+ * Heartbeat timers (see heartbeat.h). Nodes whose time is over wait a moment for others whose time
+ * ends, so that a rack that goes is missed at once.
  */
 #include "server/leader/heartbeat.h"
 
@@ -12,12 +13,12 @@
 #include "common/str.h"
 #include "server/leader/heap.h"
 
-enum { LOOK_AGAIN_MS = 1000, LATE_MS = 1000 };
+enum { LOOK_AGAIN_MS = 1000, LATE_MS = 1000, TOGETHER_MS = 2000 };
 
 struct beat {
     char id[UUID_TEXT];
     int64_t due_ms;
-    bool overdue; /* seen to be due: due_ms is the second look */
+    enum { BEAT_WAITS, BEAT_OVERDUE, BEAT_OVER } is;
     size_t at;
     UT_hash_handle hh;
 };
@@ -25,13 +26,28 @@ struct beat {
 struct heartbeats {
     const struct env *env;
     struct heartbeat_config cfg;
-    void (*missed)(void *arg, const char *node_id);
+    missed_fn *missed;
     void *arg;
     struct beat *by_id;
     struct pheap heap;
+    size_t n[BEAT_OVER + 1]; /* how many are so */
     struct timer *timer;
     int64_t timer_ms; /* when it fires */
 };
+
+/* What is BEAT_WAITS is due at due_ms for the first time, what is BEAT_OVERDUE was due and is
+ * looked at again then; what is BEAT_OVER is missed then at the latest, and not before the others
+ * are. */
+static void
+beat_is(struct heartbeats *h, struct beat *b, int is, int64_t due_ms)
+{
+    ASSERT(h->n[b->is] > 0);
+    h->n[b->is]--;
+    b->is = is;
+    b->due_ms = due_ms;
+    h->n[is]++;
+    pheap_update(&h->heap, b);
+}
 
 static bool
 beat_before(const void *a, const void *b)
@@ -54,7 +70,7 @@ heartbeats_done(struct heartbeats *h)
 
 struct heartbeats *
 heartbeats_new(const void *ctx, const struct env *env, const struct heartbeat_config *c,
-               void (*missed)(void *arg, const char *node_id), void *arg)
+               missed_fn *missed, void *arg)
 {
     struct heartbeats *h = mem_new(ctx, struct heartbeats);
 
@@ -70,6 +86,7 @@ heartbeats_new(const void *ctx, const struct env *env, const struct heartbeat_co
 static void
 beat_del(struct heartbeats *h, struct beat *b)
 {
+    h->n[b->is]--;
     pheap_remove(&h->heap, b);
     HASH_DEL(h->by_id, b);
     talloc_free(b);
@@ -88,31 +105,50 @@ heartbeats_clear(struct heartbeats *h)
 
 static void arm(struct heartbeats *h);
 
+/* All whose time is over. */
+static void
+miss(struct heartbeats *h)
+{
+    auto_mem void *tmp = mem_ctx("missed");
+    struct str_list ids = {0};
+    struct beat *b, *nb;
+
+    HASH_ITER(hh, h->by_id, b, nb) {
+        if (b->is != BEAT_OVER)
+            continue;
+        list_add(tmp, ids, mem_strdup(tmp, b->id));
+        beat_del(h, b);
+    }
+    if (ids.n > 0)
+        h->missed(h->arg, &ids);
+}
+
 /* Timers may come before sockets. A node that is due is missed at a second look, when what lay in
  * its socket has been read; a look that comes late says that this server was not there to read
- * (stopped, paused, swapped out), and each node has its grace once more. */
+ * (stopped, paused, swapped out), and each node has its grace once more. Who is over then waits for
+ * those that are due as well, but not for long. */
 static void
 fired(void *arg)
 {
     struct heartbeats *h = arg;
     int64_t now_ms = env_mono_ms(h->env);
     int64_t again_ms = h->cfg.grace_ms > LOOK_AGAIN_MS ? h->cfg.grace_ms : LOOK_AGAIN_MS;
-    bool stood_still = false;
+    bool stood_still = false, enough = false;
 
     h->timer = NULL;
-    for (struct beat *b; (b = pheap_top(&h->heap)) != NULL && b->due_ms <= now_ms;) {
-        char id[UUID_TEXT];
+    for (struct beat *b; !enough && (b = pheap_top(&h->heap)) != NULL && b->due_ms <= now_ms;) {
         stood_still |= now_ms - b->due_ms > LATE_MS; /* the one that is due longest comes first */
-        if (stood_still || !b->overdue) {
-            b->overdue = true;
-            b->due_ms = now_ms + (stood_still ? again_ms : LOOK_AGAIN_MS);
-            pheap_update(&h->heap, b);
-            continue;
-        }
-        str_copy(id, sizeof(id), b->id);
-        beat_del(h, b);
-        h->missed(h->arg, id);
+        if (stood_still)
+            beat_is(h, b, BEAT_OVERDUE, now_ms + again_ms);
+        else if (b->is == BEAT_WAITS)
+            beat_is(h, b, BEAT_OVERDUE, now_ms + LOOK_AGAIN_MS);
+        else if (b->is == BEAT_OVERDUE)
+            beat_is(h, b, BEAT_OVER, now_ms + TOGETHER_MS);
+        else
+            enough = true;
     }
+    if (h->n[BEAT_OVER] > 0 && (enough || h->n[BEAT_OVERDUE] == 0))
+        miss(h);
     if (stood_still)
         log_warn("heartbeat", "this server stood still: the time does not count against its nodes",
                  NULL);
@@ -145,10 +181,9 @@ beat_set(struct heartbeats *h, const char *node_id, int64_t delay_ms)
         b->due_ms = env_mono_ms(h->env) + delay_ms;
         HASH_ADD_STR(h->by_id, id, b);
         pheap_push(&h->heap, b);
+        h->n[BEAT_WAITS]++;
     } else {
-        b->due_ms = env_mono_ms(h->env) + delay_ms;
-        b->overdue = false;
-        pheap_update(&h->heap, b);
+        beat_is(h, b, BEAT_WAITS, env_mono_ms(h->env) + delay_ms);
     }
     arm(h);
 }
@@ -196,17 +231,20 @@ heartbeats_count(const struct heartbeats *h)
 #ifdef FAULT_INJECTION
 
 bool
-test_hook_beat(struct heartbeats *h, const char *node_id)
+test_hook_beat(struct heartbeats *h, const struct str_list *node_ids)
 {
-    char id[UUID_TEXT];
     struct beat *b;
 
-    HASH_FIND_STR(h->by_id, node_id, b);
-    if (b == NULL)
-        return false;
-    str_copy(id, sizeof(id), b->id);
-    beat_del(h, b);
-    h->missed(h->arg, id);
+    for (size_t i = 0; i < node_ids->n; i++) {
+        HASH_FIND_STR(h->by_id, node_ids->v[i], b);
+        if (b == NULL)
+            return false;
+    }
+    for (size_t i = 0; i < node_ids->n; i++) {
+        HASH_FIND_STR(h->by_id, node_ids->v[i], b);
+        beat_is(h, b, BEAT_OVER, env_mono_ms(h->env));
+    }
+    miss(h);
     return true;
 }
 

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/api.h"
 #include "server/env.h"
 
 struct heartbeats;
@@ -20,11 +21,14 @@ struct heartbeat_config {
     int64_t per_second; /* heartbeats of all nodes together that the leader wants at most */
 };
 
-/* `missed` is called once per expiry, a second after it; the node's timer is gone then. Time in
- * which the loop stood still does not count. */
+/* Nodes are missed, each once per expiry; their timers are gone then. */
+typedef void missed_fn(void *arg, const struct str_list *node_ids);
+
+/* `missed` is called a second after the expiry, and up to two later when the time of other nodes
+ * ends meanwhile: what goes together is missed together. Time in which the loop stood still does
+ * not count. */
 struct heartbeats *heartbeats_new(const void *ctx, const struct env *env,
-                                  const struct heartbeat_config *c,
-                                  void (*missed)(void *arg, const char *node_id), void *arg);
+                                  const struct heartbeat_config *c, missed_fn *missed, void *arg);
 /* Every timer is dropped. */
 void heartbeats_clear(struct heartbeats *h);
 /* (Re)starts a node's timer; returns the TTL for the client, ns: I + random [0, I). */
@@ -38,8 +42,8 @@ size_t heartbeats_count(const struct heartbeats *h);
 int64_t heartbeat_interval(const struct heartbeat_config *c, size_t nodes);
 
 #ifdef FAULT_INJECTION
-/* The node is missed now; false: it has no timer. */
-bool test_hook_beat(struct heartbeats *h, const char *node_id);
+/* The nodes are missed now; false: one of them has no timer. */
+bool test_hook_beat(struct heartbeats *h, const struct str_list *node_ids);
 #endif
 
 #endif

@@ -230,7 +230,14 @@ test_hook_ask(struct server *s, const char *what, const struct value *body, test
         q->status = body != NULL && test_hook_link(s, body) ? 200 : 404;
         answer(q);
     } else if (str_eq(what, "ttl")) {
-        q->status = test_hook_beat(q->l->beats, text(body, "NodeID")) ? 200 : 404;
+        struct str_list ids = {0};
+        const struct value *all = body != NULL ? value_get(body, "NodeIDs") : NULL;
+        for (size_t i = 0; all != NULL && all->kind == VALUE_LIST && i < all->list.n; i++)
+            if (all->list.v[i]->kind == VALUE_STRING)
+                list_add(q, ids, all->list.v[i]->str.s);
+        if (all == NULL)
+            list_add(q, ids, text(body, "NodeID"));
+        q->status = test_hook_beat(q->l->beats, &ids) ? 200 : 404;
         answer(q);
     } else if (str_eq(what, "scheduler")) {
         const struct value *v = body != NULL ? value_get(body, "paused") : NULL;

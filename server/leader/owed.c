@@ -10,17 +10,24 @@
 #include "common/log.h"
 #include "common/mem.h"
 
+/* A node of a debt that may be called back. */
+struct mark {
+    struct debt *d;
+    char *key;
+    bool cancelled;
+    UT_hash_handle hh;
+};
+
 struct debt {
     struct owed *o;
     struct intent *in;
-    char *key; /* NULL: cannot be cancelled */
+    struct mark *marks;
+    size_t n_marks; /* 0: it cannot be called back */
     owed_stored_fn *stored;
     void *arg;
     uint64_t gen;
     bool sent;
-    bool cancelled; /* while it was sent */
     struct debt *next; /* among those that wait */
-    UT_hash_handle hh;
 };
 
 struct owed {
@@ -30,7 +37,7 @@ struct owed {
     bool on;
     uint64_t gen; /* counts leaderships */
     struct debt *waiting, **last;
-    struct debt *by_key;
+    struct mark *by_key;
     struct timer *retry;
     int64_t backoff_ms; /* 0: nothing was refused lately */
 };
@@ -50,13 +57,32 @@ owed_new(const void *ctx, const struct env *env, owed_propose_fn *propose, void 
 static void
 debt_free(struct debt *d)
 {
-    struct debt *known = NULL;
-
-    if (d->key != NULL)
-        HASH_FIND_STR(d->o->by_key, d->key, known);
-    if (known == d)
-        HASH_DEL(d->o->by_key, d);
+    for (size_t i = 0; i < d->n_marks; i++) {
+        struct mark *known;
+        HASH_FIND_STR(d->o->by_key, d->marks[i].key, known);
+        if (known == &d->marks[i])
+            HASH_DEL(d->o->by_key, known);
+    }
     talloc_free(d);
+}
+
+/* Only the nodes that were not called back are missed. False: there are none. */
+static bool
+strip(struct debt *d)
+{
+    struct intent_node_status *st = d->in->node_status;
+    struct str_list left = {0};
+
+    ASSERT(!d->sent);
+    for (size_t i = 0; i < d->n_marks; i++)
+        if (!d->marks[i].cancelled)
+            list_add(d, left, d->marks[i].key);
+    if (left.n > 0) {
+        ASSERT(st != NULL);
+        st->node_id = left.v[0];
+        st->node_ids = (struct str_list){left.v + 1, left.n - 1};
+    }
+    return left.n > 0 || d->n_marks == 0;
 }
 
 /* --- waiting --- */
@@ -104,6 +130,10 @@ static void
 refused(struct owed *o, struct debt *d, const struct err *e)
 {
     d->sent = false;
+    if (!strip(d)) {
+        debt_free(d);
+        return;
+    }
     wait_last(o, d);
     if (o->retry != NULL)
         return;
@@ -154,12 +184,12 @@ answered(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
         if (d->stored != NULL)
             d->stored(d->arg, res);
         send_all(o);
-    } else if (ours && !d->cancelled && (e->code == -ERR_LIMIT || e->code == -ERR_INVALID)) {
+    } else if (ours && (e->code == -ERR_LIMIT || e->code == -ERR_INVALID)) {
         if (e->code == -ERR_LIMIT && halve(d))
             return;
         log_error("leader", "a write of the leader cannot be an entry of the log", "error", e->text,
                   NULL);
-    } else if (ours && !d->cancelled && e->code != -ERR_NOT_LEADER && e->code != -ERR_CANCELED) {
+    } else if (ours && e->code != -ERR_NOT_LEADER && e->code != -ERR_CANCELED) {
         refused(o, d, e);
         return;
     }
@@ -187,8 +217,25 @@ owed_stop(struct owed *o)
         talloc_free(d);
 }
 
+static void
+mark(struct owed *o, struct debt *d, const struct str_list *keys)
+{
+    d->n_marks = keys->n;
+    d->marks = mem_array(d, struct mark, keys->n);
+    for (size_t i = 0; i < keys->n; i++) {
+        struct mark *m = &d->marks[i], *old;
+        *m = (struct mark){.d = d, .key = mem_strdup(d, keys->v[i])};
+        (void)owed_cancel(o, m->key);
+        HASH_FIND_STR(o->by_key, m->key, old);
+        if (old != NULL) /* sent: its answer frees it */
+            HASH_DEL(o->by_key, old);
+        HASH_ADD_KEYPTR(hh, o->by_key, m->key, strlen(m->key), m);
+    }
+}
+
 void
-owed_add(struct owed *o, struct intent *in, const char *key, owed_stored_fn *stored, void *arg)
+owed_add(struct owed *o, struct intent *in, const struct str_list *keys, owed_stored_fn *stored,
+         void *arg)
 {
     if (!o->on) {
         talloc_free(in);
@@ -197,15 +244,8 @@ owed_add(struct owed *o, struct intent *in, const char *key, owed_stored_fn *sto
     struct debt *d = mem_new(NULL, struct debt);
     *d = (struct debt){.o = o, .stored = stored, .arg = arg, .gen = o->gen};
     d->in = talloc_steal(d, in);
-    if (key != NULL) {
-        owed_cancel(o, key);
-        struct debt *old;
-        d->key = mem_strdup(d, key);
-        HASH_FIND_STR(o->by_key, key, old);
-        if (old != NULL) /* sent: its answer frees it */
-            HASH_DEL(o->by_key, old);
-        HASH_ADD_KEYPTR(hh, o->by_key, d->key, strlen(d->key), d);
-    }
+    if (keys != NULL)
+        mark(o, d, keys);
     if (o->backoff_ms > 0)
         wait_last(o, d);
     else
@@ -215,15 +255,19 @@ owed_add(struct owed *o, struct intent *in, const char *key, owed_stored_fn *sto
 bool
 owed_cancel(struct owed *o, const char *key)
 {
-    struct debt *d, **at = &o->waiting;
+    struct debt **at = &o->waiting;
+    struct mark *m;
 
-    HASH_FIND_STR(o->by_key, key, d);
-    if (d == NULL)
+    HASH_FIND_STR(o->by_key, key, m);
+    if (m == NULL)
         return true;
-    if (d->sent) {
-        d->cancelled = true;
+    struct debt *d = m->d;
+    m->cancelled = true;
+    if (d->sent)
         return false;
-    }
+    HASH_DEL(o->by_key, m);
+    if (strip(d))
+        return true;
     while (*at != d)
         at = &(*at)->next;
     if ((*at = d->next) == NULL)

@@ -27,11 +27,12 @@ struct owed *owed_new(const void *ctx, const struct env *env, owed_propose_fn *p
 void owed_start(struct owed *o);
 void owed_stop(struct owed *o);
 
-/* `key` (of a node) and `stored` may be NULL. Takes the intent, with all that it refers to. */
-void owed_add(struct owed *o, struct intent *in, const char *key, owed_stored_fn *stored,
-              void *arg);
-/* It is not to be written any more. False: it is on its way to the log and cannot be called back.
- */
+/* `keys` (the nodes that it says were missed) and `stored` may be NULL. Takes the intent, with all
+ * that it refers to. */
+void owed_add(struct owed *o, struct intent *in, const struct str_list *keys,
+              owed_stored_fn *stored, void *arg);
+/* What is owed is not to be about that node any more. False: it is on its way to the log and cannot
+ * be called back. */
 bool owed_cancel(struct owed *o, const char *key);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exhaustion: the functions of the state machine, driven through every order of what can happen to one
- * node with two allocations: registrations (the same, another one, with another secret), heartbeats, reports
- * (of both, of one, of a failure, of somebody else's), the timer, its miss (now, later, never since the
- * leader has changed), the scheduler, and the end of lost_after. States are told apart by what the rules look
- * at; from each one everything is tried, until there are no new ones. Before and behind each entry all rules
- * of doc/reconnect.md 1.13 that bind the state machine are held against it, as they are written there and not
- * as the code has them.
+ * Exhaustion: the functions of the state machine, driven through every order of what can happen to
+ * one node with two allocations, and another one that goes together with it: registrations (the
+ * same, another one, with another secret), heartbeats, reports (of both, of one, of a failure, of
+ * somebody else's), the timer, its miss (now, later, never since the leader has changed), the
+ * scheduler, and the end of lost_after. States are told apart by what the rules look at; from each
+ * one everything is tried, until there are no new ones. Before and behind each entry all rules of
+ * doc/reconnect.md 1.13 that bind the state machine are held against it, as they are written there
+ * and not as the code has them.
  *
  * `make mutants` breaks the code in a line, one at a time, and this test has to say so.
  */
@@ -36,13 +37,16 @@ enum event {
     UA_FOREIGN, /* names one of another node: refused */
     EXPIRE,     /* the timer runs out: the leader has decided that it is missed */
     MISS,       /* that comes to the log */
+    MISS_BOTH,  /* with that of another node, which went together with it */
     LEADER,     /* it does not: another server leads */
     EV,         /* the scheduler does what is pending */
     TIME,       /* lost_after goes by */
+    HB_OTHER,   /* the other node heartbeats */
     EVENTS
 };
-static const char *const names[] = {"RG",     "RG'",  "RG!", "HB",     "HB-init", "UA",   "UA(a)", "UA(p)",
-                                    "UA(a failed)", "UA!", "expire", "MISS",   "leader", "EV",   "time"};
+static const char *const names[] = {
+    "RG",  "RG'",    "RG!",  "HB",        "HB-init", "UA", "UA(a)", "UA(p)", "UA(a failed)",
+    "UA!", "expire", "MISS", "MISS both", "leader",  "EV", "time",  "HB2"};
 
 /* What the rules look at. */
 struct view {
@@ -58,6 +62,7 @@ struct view {
     } al[2]; /* a, p */
     size_t evals[2];   /* pending, not delayed; of the job of a, of p */
     size_t of_node[2]; /* of these because of the node */
+    char other[16];    /* the status of the other node, on which nothing lives */
     size_t delayed;  /* of the job of a */
     uint64_t hash;   /* of all rows */
 };
@@ -71,6 +76,7 @@ struct world {
     int64_t now;
     uint64_t missed_at; /* the index when the timer ran out; 0: it has not */
     bool heard;         /* since then */
+    bool heard_other;
     unsigned times;
     struct fsm_result *res;
     const char *rule; /* that was broken; NULL: none */
@@ -111,6 +117,7 @@ look(struct world *w, struct view *v)
     const struct node *n = state_node(w->t, w->ctx, "n1");
     memset(v, 0, sizeof(*v));
     ck_assert(str_copy(v->status, sizeof(v->status), n->status));
+    ck_assert(str_copy(v->other, sizeof(v->other), state_node(w->t, w->ctx, "n2")->status));
     v->lmh = n->last_missed_heartbeat_index;
     v->lau = n->last_alloc_update_index;
     v->eligible = str_eq(n->scheduling_eligibility, NODE_ELIGIBLE);
@@ -133,7 +140,8 @@ look(struct world *w, struct view *v)
         for (struct evaluation *e; (e = state_next(it, w->ctx)) != NULL;) {
             bool pending = str_eq(e->status, EVAL_PENDING), later = e->wait_until > w->now;
             v->evals[i] += pending && !later;
-            v->of_node[i] += pending && str_eq(e->triggered_by, TRIGGER_NODE_UPDATE);
+            v->of_node[i] +=
+                pending && str_eq(e->triggered_by, TRIGGER_NODE_UPDATE) && str_eq(e->node_id, "n1");
             v->delayed += pending && later;
         }
     }
@@ -188,12 +196,25 @@ one_id(struct world *w)
 }
 
 static void
-say_status(struct world *w, const char *status, bool heard, uint64_t seen)
+say_status_of(struct world *w, const char *node, const char *status, bool heard)
 {
     struct intent *in = intent_new(w->ctx, 0);
     in->node_status = type_new(in, &type_intent_node_status);
     *in->node_status = (struct intent_node_status){
-        .node_id = "n1", .status = status, .eval_ids = one_id(w), .seen_index = seen, .heard = heard};
+        .node_id = node, .status = status, .eval_ids = one_id(w), .heard = heard};
+    enter(w, in);
+}
+
+/* What the leader has missed. */
+static void
+say_missed(struct world *w, bool both)
+{
+    struct intent *in = intent_new(w->ctx, 0);
+    in->node_status = type_new(in, &type_intent_node_status);
+    *in->node_status = (struct intent_node_status){
+        .node_id = "n1", .status = NODE_DOWN, .eval_ids = one_id(w), .seen_index = w->missed_at};
+    if (both)
+        in->node_status->node_ids = strs(in, "n2", "nobody");
     enter(w, in);
 }
 
@@ -317,11 +338,16 @@ static bool
 possible(const struct world *w, const struct view *v, enum event e)
 {
     switch (e) {
-    case EXPIRE: return w->missed_at == 0 && !str_eq(v->status, NODE_DOWN); /* who is down has no timer */
+    case EXPIRE: /* who is down has no timer; the other one comes back first: fewer states */
+        return w->missed_at == 0 && !str_eq(v->status, NODE_DOWN) && str_eq(v->other, NODE_READY);
     case MISS:
     case LEADER: return w->missed_at != 0;
+    case MISS_BOTH: return w->missed_at != 0 && w->times == 0; /* fewer states */
+    case HB_OTHER:
+        return (w->missed_at != 0 && w->times == 0 && !w->heard_other) ||
+               !str_eq(v->other, NODE_READY);
     case EV: return v->evals[0] + v->evals[1] > 0;
-    case TIME: return w->times < 2;
+    case TIME: return w->times < 2 && str_eq(v->other, NODE_READY);
     default: return true;
     }
 }
@@ -334,15 +360,17 @@ happen(struct world *w, enum event e)
     case RG: say_register(w, NULL, NULL); break;
     case RG_OTHER: say_register(w, mem_printf(w->ctx, "%llu", (unsigned long long)w->index), NULL); break;
     case RG_THIEF: say_register(w, NULL, "stolen"); break;
-    case HB: say_status(w, NODE_READY, w->missed_at != 0, 0); break;
-    case HB_INIT: say_status(w, NODE_INIT, w->missed_at != 0, 0); break;
+    case HB: say_status_of(w, "n1", NODE_READY, w->missed_at != 0); break;
+    case HB_INIT: say_status_of(w, "n1", NODE_INIT, w->missed_at != 0); break;
+    case HB_OTHER: say_status_of(w, "n2", NODE_READY, w->missed_at != 0); break;
     case UA_BOTH: say_allocs(w, "a", "p", ALLOC_RUNNING); break;
     case UA_A: say_allocs(w, "a", NULL, ALLOC_RUNNING); break;
     case UA_P: say_allocs(w, NULL, "p", ALLOC_RUNNING); break;
     case UA_FAILED: say_allocs(w, "a", NULL, ALLOC_FAILED); break;
     case UA_FOREIGN: say_allocs(w, "a", "x", ALLOC_RUNNING); break;
     case EXPIRE: w->missed_at = w->index; break;
-    case MISS: say_status(w, NODE_DOWN, false, w->missed_at); break;
+    case MISS:
+    case MISS_BOTH: say_missed(w, e == MISS_BOTH); break;
     case LEADER: break;
     case EV: scheduler(w); break;
     case TIME:
@@ -396,7 +424,7 @@ static const char *
 next_status(const struct world *w, const struct view *v, enum event e)
 {
     bool any = live(v, 0) || live(v, 1);
-    if (e == MISS && !w->heard) /* S9, S12 */
+    if ((e == MISS || e == MISS_BOTH) && !w->heard) /* S9, S12 */
         return is(v, NODE_DOWN) ? NODE_DOWN : waits(v, w->now) ? NODE_DISCONNECTED : NODE_DOWN;
     if (e == HB && is(v, NODE_INIT))
         return gate_open(v) ? NODE_READY : NODE_INIT; /* S6 */
@@ -407,12 +435,28 @@ next_status(const struct world *w, const struct view *v, enum event e)
     return v->status;
 }
 
+/* Nothing lives there. */
+static const char *
+other_status(const struct world *w, const struct view *v, enum event e)
+{
+    if (e == MISS_BOTH && !w->heard_other)
+        return NODE_DOWN;
+    return e == HB_OTHER ? NODE_READY : v->other;
+}
+
 static const char *
 check_status(const struct world *w, const struct view *was, const struct view *now, enum event e)
 {
     bool returns = !responsive(was) && is(now, NODE_INIT), leaves = responsive(was) && !responsive(now);
     RULE(str_eq(now->status, next_status(w, was, e)), "S1, S6, S9, S10, S12: the next status");
     RULE(e != MISS || !w->heard || was->hash == now->hash, "S12: a void miss changed the state");
+    RULE(str_eq(now->other, other_status(w, was, e)),
+         "S12: each of those that went together by itself");
+    for (int i = 0; i < 2 && e == MISS_BOTH; i++)
+        RULE(now->evals[i] <= was->evals[i] + 1,
+             "a job has more than one evaluation for what went together");
+    for (int i = 0; i < 2 && (e == HB || e == HB_INIT || e == HB_OTHER); i++)
+        RULE(now->evals[i] > 0 || was->evals[i] == 0, "S12: nobody looks any more");
     for (int i = 0; i < 2 && returns; i++) {
         RULE(!live(was, i) || now->al[i].unknown, "S7: not everything is to be reported again");
         RULE(!live(was, i) || was->al[i].unknown || now->al[i].server_index == w->index,
@@ -481,9 +525,10 @@ note(struct world *w, enum event e)
     bool hb = e == HB || e == HB_INIT;
     if (w->missed_at != 0 && (hb || ((e == RG || e == RG_OTHER) && w->res->err.code == 0)))
         w->heard = true;
-    if (e == MISS || e == LEADER) {
+    w->heard_other |= w->missed_at != 0 && e == HB_OTHER;
+    if (e == MISS || e == MISS_BOTH || e == LEADER) {
         w->missed_at = 0;
-        w->heard = false;
+        w->heard = w->heard_other = false;
     }
 }
 
@@ -507,8 +552,8 @@ told_apart(struct world *w, char out[256])
     struct view v;
     int n;
     look(w, &v);
-    n = snprintf(out, 256, "%s lmh%d lau%d m%d h%d t%u d%zu", v.status, v.lmh != 0, v.lau > v.lmh,
-                 w->missed_at != 0, w->heard, w->times, v.delayed);
+    n = snprintf(out, 256, "%s %s lmh%d lau%d m%d h%d%d t%u d%zu", v.status, v.other, v.lmh != 0,
+                 v.lau > v.lmh, w->missed_at != 0, w->heard, w->heard_other, w->times, v.delayed);
     for (int i = 0; i < 2; i++)
         n += snprintf(out + n, 256 - (size_t)n, " %d%d%d%d%d%d%d e%d", v.al[i].wanted, v.al[i].unknown,
                       v.al[i].pending, v.al[i].running, v.al[i].ended, v.al[i].recorded,
@@ -522,7 +567,7 @@ check_return(struct world *w)
 {
     struct view v;
     for (int i = 0; i < 3; i++) {
-        say_status(w, NODE_READY, true, 0);
+        say_status_of(w, "n1", NODE_READY, true);
         say_allocs(w, "a", "p", ALLOC_RUNNING);
     }
     look(w, &v);

@@ -175,6 +175,93 @@ START_TEST(a_heartbeat_cancels_what_the_miss_began)
 }
 END_TEST
 
+static struct fsm_result *
+missed_together(struct fx *f, const char *first, struct str_list others, uint64_t seen)
+{
+    struct intent *in = intent_new(f, 0);
+    in->node_status = type_new(in, &type_intent_node_status);
+    *in->node_status = (struct intent_node_status){.node_id = first,
+                                                   .status = NODE_DOWN,
+                                                   .seen_index = seen,
+                                                   .node_ids = others,
+                                                   .eval_ids = strs(in, "together", NULL)};
+    return apply(f, in);
+}
+
+static size_t
+pending(struct fx *f, const char *job)
+{
+    struct state_txn *t = state_read_begin(f->s, f);
+    struct state_iter *it = state_evals_by_job(t, f, NS_DEFAULT, job);
+    size_t n = 0;
+    for (struct evaluation *e; (e = state_next(it, f)) != NULL;)
+        n += str_eq(e->status, EVAL_PENDING);
+    state_read_end(t);
+    return n;
+}
+
+/* A job has one evaluation for all nodes that went together, and whichever of them comes back, one
+ * is left. */
+START_TEST(a_rack_that_goes_is_judged_once)
+{
+    struct fx *f = fx_new();
+    static const char *const ids[] = {"n1", "n2", "n3"};
+    const char *jobs[] = {"web", "api"};
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        ready_node(f, ids[i]);
+    put_job(f, patient_job(f, "web"), NULL);
+    put_job(f, make_job(f, "api", 2), NULL);
+    for (size_t i = 0; i < 4; i++) {
+        const char *id = mem_printf(f, "%s-%s", jobs[i / 2], ids[i % 2]);
+        place(f, make_alloc(f, get_job(f, jobs[i / 2]), id, ids[i % 2]), NULL);
+        report(f, ids[i % 2], id, ALLOC_RUNNING);
+    }
+    ck_assert_uint_eq(pending(f, "web") + pending(f, "api"), 0);
+    struct fsm_result *r = missed_together(f, "n1", strs(f, "n2", "n3"), 0);
+    ck_assert_str_eq(get_node(f, "n1")->status, NODE_DISCONNECTED);
+    ck_assert_str_eq(get_node(f, "n2")->status, NODE_DISCONNECTED);
+    ck_assert_str_eq(get_node(f, "n3")->status, NODE_DOWN);
+    ck_assert_uint_eq(FSM_COUNT(r, NODES, STORED), 3);
+    ck_assert_uint_eq(FSM_COUNT(r, EVALS, STORED), 2);
+    /* half of its plan was done: nothing of n1 is left, what was on n2 is not yet looked after */
+    struct allocation *lost = type_new(f, &type_allocation), *old = get_alloc(f, "api-n1");
+    *lost = (struct allocation){.id = old->id,
+                                .namespace = NS_DEFAULT,
+                                .job_id = "api",
+                                .node_id = "n1",
+                                .desired_status = ALLOC_DESIRED_STOP,
+                                .client_status = ALLOC_LOST};
+    struct intent *half = intent_new(f, 0);
+    half->plan_result = type_new(half, &type_plan_result);
+    half->plan_result->job = get_job(f, "api");
+    list_add(half, half->plan_result->stopped, lost);
+    apply(f, half);
+    ck_assert_str_eq(get_alloc(f, "api-n1")->client_status, ALLOC_LOST);
+    apply(f, heartbeat_of(f, true)); /* n1 */
+    ck_assert_uint_eq(pending(f, "web"), 1);
+    ck_assert_uint_eq(pending(f, "api"), 1);
+    ck_assert_str_eq(get_node(f, "n2")->status, NODE_DISCONNECTED);
+    fx_free(f);
+}
+END_TEST
+
+/* S12: each by itself. One that is not there any more is no reason to spare the others. */
+START_TEST(one_of_a_rack_that_was_heard_stays)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    ready_node(f, "n2");
+    uint64_t seen = f->index;
+    apply(f, heartbeat_of(f, true)); /* n1 */
+    missed_together(f, "nobody", strs(f, "n1", "n2"), seen);
+    ck_assert_str_eq(get_node(f, "n1")->status, NODE_READY);
+    ck_assert_str_eq(get_node(f, "n2")->status, NODE_DOWN);
+    ck_assert_int_eq(missed_together(f, "nobody", (struct str_list){0}, seen)->err.code,
+                     -ERR_NOT_FOUND);
+    fx_free(f);
+}
+END_TEST
+
 static struct allocation *
 row_of(struct fx *f, const char *id, const char *node, const char *seen, const char *becomes)
 {
@@ -273,6 +360,8 @@ START_TEST(an_old_report_changes_nothing)
     uint64_t lau = get_node(f, "n1")->last_alloc_update_index;
     ck_assert_int_eq(counted(f, "a1", ALLOC_FAILED, 7, then), -ERR_CONFLICT);
     ck_assert_int_eq(counted(f, "a1", ALLOC_FAILED, 6, then), -ERR_CONFLICT);
+    ck_assert_int_eq(counted(f, "a1", ALLOC_FAILED, 8, 0),
+                     -ERR_CONFLICT); /* no heartbeat was answered yet */
     ck_assert_str_eq(get_alloc(f, "a1")->client_status, ALLOC_RUNNING);
     ck_assert_uint_eq(get_node(f, "n1")->last_alloc_update_index, lau);
     /* registering does not forget it, nor can it be said by the node */
@@ -599,6 +688,7 @@ END_TEST
 
 TEST_SUITE("fsm-node", registering_writes_no_status, missed_heartbeat_index,
            a_heartbeat_voids_the_miss_behind_it, a_heartbeat_cancels_what_the_miss_began,
+           a_rack_that_goes_is_judged_once, one_of_a_rack_that_was_heard_stays,
            marks_hold_while_nobody_spoke,
            drain_is_set_changed_and_disabled, drain_ends_when_nothing_is_left,
            gate_waits_for_every_unknown, miss_while_initializing_keeps_the_promise,

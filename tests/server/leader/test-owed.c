@@ -3,6 +3,7 @@
  * Writes that nobody waits for: refused, tried again, called back; and those of a whole server.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/str.h"
@@ -23,6 +24,7 @@ struct log {
     unsigned tried, stored;
     bool enough;
     size_t evals_max;
+    char last[32]; /* the nodes of the last miss */
 };
 
 struct attempt {
@@ -57,6 +59,12 @@ propose(void *arg, struct intent *in, propose_fn *done, void *done_arg)
     *a = (struct attempt){log, done, done_arg, log->code};
     if (in->eval_update != NULL && log->evals_max > 0 && in->eval_update->evals.n > log->evals_max)
         a->code = -ERR_LIMIT;
+    if (in->node_status != NULL) {
+        snprintf(log->last, sizeof(log->last), "%s ", in->node_status->node_id);
+        for (size_t i = 0; i < in->node_status->node_ids.n; i++)
+            snprintf(log->last + strlen(log->last), sizeof(log->last) - strlen(log->last), "%s ",
+                     in->node_status->node_ids.v[i]);
+    }
     log->tried++;
     if (log->tried == 3)
         log->code = 0;
@@ -76,7 +84,9 @@ add(struct log *log, const char *key)
     struct intent_node_status st = {.node_id = str_or(key, "n"), .status = NODE_DOWN};
     struct intent in = {.time = 1, .node_status = &st};
 
-    owed_add(log->o, codec_clone(NULL, &type_intent, &in), key, NULL, NULL);
+    const struct str_list keys = {&key, 1};
+
+    owed_add(log->o, codec_clone(NULL, &type_intent, &in), key != NULL ? &keys : NULL, NULL, NULL);
 }
 
 START_TEST(what_was_refused_is_tried_until_it_is_written)
@@ -118,6 +128,43 @@ START_TEST(what_is_called_back_is_not_written)
     loop_run_until(log.loop, &never, 2 * OWED_RETRY_MIN_MS);
     add(&log, "d");
     ck_assert_uint_le(log.tried, 3);
+    loop_free(log.loop);
+    mem_free(log.o);
+}
+END_TEST
+
+/* Of nodes that were missed together one is called back. */
+START_TEST(one_of_several_is_called_back)
+{
+    struct log log = log_new(-ENOSPC);
+    bool never = false;
+    const char *others[] = {"a", "b", "c"};
+    struct str_list keys = {others, 3};
+    struct intent_node_status st = {
+        .node_id = "a", .status = NODE_DOWN, .node_ids = {others + 1, 2}};
+    struct intent in = {.time = 1, .node_status = &st};
+    struct env env;
+
+    env_of_loop(&env, log.loop);
+    log.o = owed_new(NULL, &env, propose, &log);
+    owed_start(log.o);
+    add(&log, NULL);
+    loop_run_until(log.loop, &never, 10); /* is refused: from here on all wait */
+    owed_add(log.o, codec_clone(NULL, &type_intent, &in), &keys, NULL, NULL);
+    ck_assert(owed_cancel(log.o, "a"));
+    log.code = 0;
+    while (log.stored < 2)
+        loop_run_until(log.loop, &never, 10);
+    ck_assert_str_eq(log.last, "b c ");
+    log.code = -ENOSPC;
+    owed_add(log.o, codec_clone(NULL, &type_intent, &in), &keys, NULL, NULL);
+    ck_assert(!owed_cancel(log.o, "b")); /* on its way, and refused there */
+    ck_assert_str_eq(log.last, "a b c ");
+    loop_run_until(log.loop, &never, 10);
+    log.code = 0;
+    while (log.stored < 3)
+        loop_run_until(log.loop, &never, 10);
+    ck_assert_str_eq(log.last, "a c ");
     loop_free(log.loop);
     mem_free(log.o);
 }
@@ -318,6 +365,7 @@ START_TEST(a_disconnected_node_goes_down_when_its_time_is_over)
 END_TEST
 
 TEST_SUITE_TIMEOUT("owed", 90, what_was_refused_is_tried_until_it_is_written,
-                   what_is_called_back_is_not_written, what_is_too_large_is_written_in_parts,
+                   what_is_called_back_is_not_written, one_of_several_is_called_back,
+                   what_is_too_large_is_written_in_parts,
                    a_missed_heartbeat_that_was_refused_is_not_forgotten,
                    a_disconnected_node_goes_down_when_its_time_is_over)
