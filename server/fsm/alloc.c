@@ -462,6 +462,12 @@ check_order(struct apply *a, const struct node *n, const struct intent_alloc_upd
     if (in->report != 0 && in->report <= n->last_report)
         return apply_refuse(a, -ERR_CONFLICT, "node \"%s\": a newer report than this one was taken",
                             n->id);
+    if (in->report != 0 && in->node_index == 0)
+        return apply_refuse(
+            a, -ERR_CONFLICT,
+            "node \"%s\": the report is of a client to which no heartbeat was answered yet: it "
+            "must be made anew when one was",
+            n->id);
     if (in->report != 0 && in->node_index <= missed)
         return apply_refuse(
             a, -ERR_CONFLICT,

@@ -11,6 +11,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "server/sched/resources.h"
+#include "server/sched/reschedule.h"
 
 struct live_alloc {
     char id[UUID_TEXT];
@@ -252,7 +253,21 @@ view_latest_deployment(struct sched_view *v, const char *ns, const char *id)
     return state_latest_deployment(s->txn, s->ctx, ns, id);
 }
 
+static bool
+view_is_awaited(struct sched_view *v, const struct evaluation *e, const char *trigger, int64_t at)
+{
+    struct sched_view_state *s = v->arg;
+    struct state_iter *it =
+        state_evals_by_job(s->txn, s->ctx, str_or(e->namespace, NS_DEFAULT), e->job_id);
+    bool any = false;
+
+    for (struct evaluation *o; (o = state_next(it, s->ctx)) != NULL; talloc_free(o))
+        any |= !str_eq(o->id, e->id) && reschedule_awaits(o, trigger, at);
+    return any;
+}
+
 static const struct sched_view_ops ops = {
+    .is_awaited = view_is_awaited,
     .latest_deployment = view_latest_deployment,
     .job = view_job,
     .allocs_by_job = view_allocs_by_job,

@@ -173,12 +173,12 @@ classify_silent(struct group_run *g, const struct item *it, int64_t since)
                                                                                   : CLASS_UNTAINTED;
 }
 
-/* This evaluation was made for the silence's end; the entry that recorded its begin is younger. */
+/* Made for the end of a silence that is not over: its entry is younger, or clocks went back. */
 static bool
 comes_early(const struct group_run *g, int64_t end)
 {
     return str_eq(g->in->eval->triggered_by, TRIGGER_MAX_DISCONNECT) && end > g->in->now &&
-           end - g->in->now <= RESCHEDULE_BATCH_WINDOW;
+           !g->in->is_awaited(g->in->arg, TRIGGER_MAX_DISCONNECT, end);
 }
 
 static enum class
@@ -607,8 +607,8 @@ settle(struct group_run *g)
 }
 
 /* stop_on_client_after: nothing of the group is placed while its lost ones may run on. Who holds
- * back says when to look again: the evaluation that was to do so may have come a moment before the
- * time that was recorded, or was canceled by a heartbeat. */
+ * back says when to look again if nobody does: the evaluation that was to do so may have come a
+ * moment before the time that was recorded, or was canceled by a heartbeat. */
 static void
 hold_back(struct group_run *g)
 {
@@ -624,7 +624,7 @@ hold_back(struct group_run *g)
         }
     }
     g->held = until > g->in->now;
-    if (g->held)
+    if (g->held && !g->in->is_awaited(g->in->arg, TRIGGER_ALLOC_RESCHEDULE, until))
         follow_up(g, last, TRIGGER_ALLOC_RESCHEDULE, until, false);
 }
 

@@ -79,6 +79,8 @@ struct recon_in {
     struct rng *rng;
     /* May an allocation of the group stay on its node under the new specification? */
     bool (*may_stay)(void *arg, const struct task_group *tg, const char *node_id);
+    /* Does another evaluation of the job come at that time, for that reason? */
+    bool (*is_awaited)(void *arg, const char *trigger, int64_t at);
     void *arg;
 };
 

@@ -6,6 +6,7 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
+#include "common/num.h"
 
 /* The latest finish of its tasks, else its last change. */
 static int64_t
@@ -89,6 +90,15 @@ reschedule_allowed(const struct reschedule_policy *p, const struct allocation *a
     }
     *ret_at = add_capped(fail, delay);
     return true;
+}
+
+bool
+reschedule_awaits(const struct evaluation *e, const char *trigger, int64_t at)
+{
+    int64_t off = e->wait_until > at ? e->wait_until - at : at - e->wait_until;
+
+    return str_eq(e->status, EVAL_PENDING) && str_eq(e->triggered_by, trigger) &&
+           e->wait_until > 0 && off <= RESCHEDULE_BATCH_WINDOW;
 }
 
 struct reschedule_tracker *

@@ -18,6 +18,8 @@ int64_t reschedule_delay(const struct reschedule_policy *p, const struct allocat
 /* Whether the policy allows another attempt; *ret_at is its time. */
 bool reschedule_allowed(const struct reschedule_policy *p, const struct allocation *a,
                         int64_t *ret_at);
+/* Pending for that reason, and due at `at` or within RESCHEDULE_BATCH_WINDOW. */
+bool reschedule_awaits(const struct evaluation *e, const char *trigger, int64_t at);
 /* The tracker of the replacement of `prev`: the events that still count, and this one. */
 struct reschedule_tracker *reschedule_tracker_next(const void *ctx,
                                                    const struct reschedule_policy *p,

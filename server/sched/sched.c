@@ -107,6 +107,14 @@ held_by_fence(struct attempt *t, const struct recon_place *p)
     return false;
 }
 
+static bool
+is_awaited(void *arg, const char *trigger, int64_t at)
+{
+    struct attempt *t = arg;
+
+    return t->in->view->ops->is_awaited(t->in->view, t->in->eval, trigger, at);
+}
+
 /* Service and batch: reconcile, then place. */
 static void
 generic_attempt(struct attempt *t)
@@ -123,6 +131,7 @@ generic_attempt(struct attempt *t)
         .latest = t->in->view->ops->latest_deployment(
             t->in->view, str_or(t->in->eval->namespace, NS_DEFAULT), t->in->eval->job_id),
         .may_stay = may_stay,
+        .is_awaited = is_awaited,
         .arg = t,
     };
     struct recon *r = reconcile(t->out, &in);

@@ -85,7 +85,17 @@ overlay_latest_deployment(struct sched_view *v, const char *ns, const char *id)
     return o->under->ops->latest_deployment(o->under, ns, id);
 }
 
+static bool
+overlay_is_awaited(struct sched_view *v, const struct evaluation *e, const char *trigger,
+                   int64_t at)
+{
+    struct overlay *o = v->arg;
+
+    return o->under->ops->is_awaited(o->under, e, trigger, at);
+}
+
 static const struct sched_view_ops ops = {
+    .is_awaited = overlay_is_awaited,
     .latest_deployment = overlay_latest_deployment,
     .job = overlay_job,
     .allocs_by_job = overlay_allocs_by_job,

@@ -10,6 +10,7 @@
 
 #include "api/away.h"
 #include "api/canonical.h"
+#include "server/sched/reschedule.h"
 #include "server/sched/compare/class.h"
 #include "server/sched/ports.h"
 
@@ -228,8 +229,34 @@ view_latest_deployment(struct sched_view *v, const char *ns, const char *id)
     return h_deployment(v->arg, id);
 }
 
+static bool
+view_is_awaited(struct sched_view *v, const struct evaluation *e, const char *trigger, int64_t at)
+{
+    struct harness *h = v->arg;
+    bool any = false;
+
+    for (size_t i = 0; i < h->waiting.n; i++)
+        any |= str_eq(h->waiting.v[i]->job_id, e->job_id) &&
+               reschedule_awaits(h->waiting.v[i], trigger, at);
+    return any;
+}
+
 static const struct sched_view_ops ops = {view_job, view_allocs_by_job, view_allocs_by_node,
-                                          view_latest_deployment};
+                                          view_latest_deployment, view_is_awaited};
+
+/* What the evaluation of that id was for comes now; what it has made comes later. */
+static void
+wait_for(struct harness *h, const char *id, const struct sched_out *o)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < h->waiting.n; i++)
+        if (!str_eq(h->waiting.v[i]->id, id))
+            h->waiting.v[n++] = h->waiting.v[i];
+    h->waiting.n = n;
+    for (size_t i = 0; o != NULL && i < o->followups.n; i++)
+        add(h, h->waiting, codec_clone(h, &type_evaluation, o->followups.v[i]));
+}
 
 static struct node_table *
 table(struct harness *h, const void *ctx)
@@ -385,7 +412,9 @@ h_eval_as(struct harness *h, const char *job_id, const char *eval_id)
     mem_free(h->last_ctx);
     h->last_ctx = mem_ctx("harness");
     v.nodes = table(h, h->last_ctx);
+    wait_for(h, eval_id, NULL);
     h->last = sched_attempt(h->last_ctx, &in);
+    wait_for(h, eval_id, h->last);
     if (h->last->plan != NULL)
         apply(h, h->last->plan);
     return h->last;

@@ -23,6 +23,7 @@ struct harness {
     struct { struct job **v; size_t n; } jobs;     /* every version */
     struct { struct allocation **v; size_t n; } allocs;
     struct { struct deployment **v; size_t n; } deployments;
+    struct { struct evaluation **v; size_t n; } waiting; /* follow-ups that did not come yet */
     int64_t entry_ns;    /* so much later than its evaluation is an entry made */
     const char *trigger; /* of the next evaluations; NULL: none */
     const char *rejects; /* a node whose placements are refused, as a plan applier would */
