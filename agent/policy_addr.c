@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/config/config.h"
 #include "agent/policy.h"
 #include "api/limits.h"
 #include "common/mem.h"

@@ -5,13 +5,10 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "cli/complete.h"
-#include "common/num.h"
 
 enum { EXIT_UNKNOWN = 127, NAMES_MAX = 128, WORDS_MAX = 4 };
 

@@ -3,7 +3,6 @@
  * The table-driven JSON reader: straight from text into the struct, without a tree between. Names
  * match as in Go: exactly, else ASCII case-insensitively. Recursion is bounded by CODEC_DEPTH_MAX.
  */
-#include <errno.h>
 #include <stdio.h>
 
 #include "codec/base64.h"

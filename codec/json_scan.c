@@ -4,7 +4,6 @@
  */
 #include "codec/json_scan.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -10,7 +10,6 @@
 
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "fingerprint/fingerprint.h"
 #include "fingerprint/limits.h"
 #include "isolation/cgroup/numa.h"

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/str.h"
 #include "fingerprint/limits.h"
 
 enum { TRIES = 5, MAC_BYTES = 8 };

@@ -11,7 +11,6 @@
 
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/str.h"
 #include "fingerprint/fingerprint.h"
 
 #define SAYS "QEMU emulator version "

@@ -19,8 +19,6 @@
 #include "api/plain.h"
 #include "common/frame.h"
 #include "common/mem.h"
-#include "common/num.h"
-#include "common/str.h"
 #include "hand/hand.h"
 
 enum {

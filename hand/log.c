@@ -27,7 +27,6 @@
 
 #include "common/fd.h"
 #include "common/frame.h"
-#include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"

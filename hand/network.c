@@ -17,7 +17,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "api/plain.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "common/err.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "isolation/limits.h"

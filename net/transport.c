@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/err.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "net/limits.h"

@@ -7,10 +7,8 @@
 #include <strings.h>
 
 #include "agent/api/api.h"
-#include "agent/limits.h"
 #include "api/terms.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 
 static const struct route *const tables[] = {

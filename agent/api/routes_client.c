@@ -10,7 +10,6 @@
 #include "agent/api/api.h"
 #include "agent/api/forward.h"
 #include "client/client.h"
-#include "common/mem.h"
 #include "common/str.h"
 
 enum { CHUNK = 32 << 10 };

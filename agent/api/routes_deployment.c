@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "agent/api/api.h"
-#include "common/mem.h"
 #include "common/str.h"
 
 /* A job without one has null. */

@@ -3,7 +3,6 @@
  * HTTP API: nodes.
  */
 #include "agent/api/api.h"
-#include "common/mem.h"
 #include "common/str.h"
 
 static void

@@ -12,7 +12,6 @@
 #include "agent/api/api.h"
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "server/hook.h"
 

@@ -2,7 +2,6 @@
  *
  * job dispatch.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>

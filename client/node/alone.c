@@ -7,7 +7,6 @@
 
 #include "api/away.h"
 #include "api/terms.h"
-#include "client/limits.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"

@@ -9,7 +9,6 @@
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/str.h"
 
 static const char known_file[] = "servers";
 

@@ -4,7 +4,6 @@
 #include "api/terms.h"
 #include "client/node/node.h"
 #include "common/log.h"
-#include "common/mem.h"
 
 enum {
     HEARTBEAT_WAIT_MS = 5000,

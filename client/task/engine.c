@@ -6,7 +6,6 @@
 #include "client/task/launch.h"
 #include "common/mem.h"
 #include "common/num.h"
-#include "common/str.h"
 
 struct engine_place
 engine_place(const struct task_runner *tr)

@@ -3,7 +3,6 @@
  * Parts of a job file that drivers of engines have in common, from a checked config to what is
  * asked of the engine hand. Pure.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "api/isolation.h"

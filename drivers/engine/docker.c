@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "drivers/engine/convert.h"
 #include "drivers/engine/hand.h"

@@ -7,7 +7,6 @@
 
 #include "common/frame.h"
 #include "common/mem.h"
-#include "common/str.h"
 #include "drivers/engine/hand.h"
 #include "net/http/http.h"
 

@@ -4,7 +4,6 @@
  * answer, and now and then while it does.
  */
 #include "common/mem.h"
-#include "common/str.h"
 #include "drivers/engine/hand.h"
 #include "net/http/http.h"
 

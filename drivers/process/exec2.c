@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/str.h"
 #include "drivers/process/process.h"
 
 static const struct driver_option options[] = {

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/str.h"
 #include "drivers/process/process.h"
 
 /* As fingerprint/java.c looks for it; beneath a root that every box has. */

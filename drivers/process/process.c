@@ -5,7 +5,6 @@
 #include "drivers/process/process.h"
 
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 
 #define MB (INT64_C(1) << 20)

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "api/api.h"
-#include "common/err.h"
 #include "common/mem.h"
 #include "isolation/confine/seccomp.h"
 #include "isolation/launch/plan.h"

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "isolation/confine/raw.h"

@@ -17,10 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "api/isolation.h"
 #include "codec/codec.h"
 #include "common/fd.h"
-#include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"

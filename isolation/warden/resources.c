@@ -4,7 +4,6 @@
  */
 #include "isolation/warden/resources.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 #include "api/isolation.h"

@@ -35,7 +35,6 @@
 #include <unistd.h>
 
 #include "common/fd.h"
-#include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "isolation/confine/confine.h"

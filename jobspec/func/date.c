@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "common/buf.h"
-#include "common/mem.h"
 #include "common/num.h"
 #include "jobspec/func/func.h"
 

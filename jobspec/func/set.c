@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/mem.h"
 #include "jobspec/func/func.h"
 
 /* All elements of all arguments, sorted. */

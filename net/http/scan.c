@@ -8,7 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
 

@@ -7,7 +7,6 @@
  * of it by a rejection.
  */
 #include "common/mem.h"
-#include "common/num.h"
 #include "server/core/core_int.h"
 
 struct feed *

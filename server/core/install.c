@@ -13,8 +13,6 @@
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
-#include "common/str.h"
 #include "server/core/core_int.h"
 #include "server/raft/snapshot.h"
 

@@ -6,7 +6,6 @@
  */
 #include <inttypes.h>
 
-#include "common/num.h"
 #include "server/fsm/fsm_int.h"
 
 /* The parent becomes the child. */

@@ -11,7 +11,6 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
-#include "common/str.h"
 #include "server/gossip/gossip_int.h"
 
 static int64_t

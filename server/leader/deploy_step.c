@@ -5,7 +5,6 @@
 #include "server/leader/deploy_step.h"
 
 #include "api/terms.h"
-#include "common/mem.h"
 #include "server/sched/reschedule.h"
 
 static const struct deployment_state *

@@ -13,7 +13,6 @@
 
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "net/frame.h"
 #include "server/env.h"

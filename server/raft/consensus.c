@@ -8,8 +8,6 @@
  */
 #include "server/raft/consensus.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <string.h>
 
 #include "common/mem.h"

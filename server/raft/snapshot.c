@@ -17,7 +17,6 @@
 
 #include "common/buf.h"
 #include "common/fd.h"
-#include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"

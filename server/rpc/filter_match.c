@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "common/mem.h"
 #include "common/num.h"
 #include "common/regex.h"
 #include "common/str.h"

@@ -6,7 +6,6 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "net/addr.h"
 #include "server/core/core.h"

@@ -4,7 +4,6 @@
  * them.
  */
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "server/core/core.h"
 #include "server/call/method.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/str.h"
 #include "server/sched/compare/class.h"
 
 static size_t
