@@ -160,6 +160,7 @@ start_server(struct roles *r, struct err *e)
         .name = mem_printf(r, "%s.%s", r->name, r->region),
         .region = r->region,
         .datacenter = r->datacenter,
+        .authoritative_region = s->authoritative_region,
         .rpc_addr = r->rpc_advertise,
         .serf_addr = r->serf_advertise,
         .serf_bind = gossips(c) ? config_serf_addr(c) : NULL,

@@ -43,6 +43,12 @@ enum {
     JOB_CRON_MAX = 1024,          /* bytes of one */
     JOB_ERRORS_MAX = 100,         /* errors that a validation reports */
     JOB_ERRORS_TEXT_MAX = 256 << 10, /* bytes of their text */
+
+    /* --- a node pool --- */
+    NODE_POOL_NAME_MAX = 128,            /* bytes of the name of a node pool */
+    NODE_POOL_TEXT_MAX = 256,            /* bytes of its description */
+    NODE_POOL_META_MAX = 128,            /* entries of its meta */
+    NODE_POOL_META_BYTES_MAX = 64 << 10, /* bytes of all of them */
 };
 
 #endif

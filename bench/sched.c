@@ -87,8 +87,16 @@ view_no_deployment(struct sched_view *v, const char *ns, const char *id)
     return NULL;
 }
 
+static const struct node_pool *
+view_no_pool(struct sched_view *v, const char *name)
+{
+    (void)v;
+    (void)name;
+    return NULL;
+}
+
 static const struct sched_view_ops ops = {view_job, view_none, view_none_on_node,
-                                          view_no_deployment};
+                                          view_no_deployment, .node_pool = view_no_pool};
 
 static struct job *
 make_job(const void *ctx, int64_t count, bool constrained, bool port)
@@ -237,8 +245,8 @@ full_allocs(struct sched_view *v, const void *ctx, const char *id, size_t *ret_n
     return l;
 }
 
-static const struct sched_view_ops full_ops = {full_job, view_none, full_allocs,
-                                               view_no_deployment};
+static const struct sched_view_ops full_ops = {full_job, view_none, full_allocs, view_no_deployment,
+                                               .node_pool = view_no_pool};
 
 static struct job *
 job_of(const void *ctx, const char *id, int64_t count, int64_t cpu, int64_t priority)

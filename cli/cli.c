@@ -180,7 +180,7 @@ of_the_fleet(const struct command *m)
     static const char *const first[] = {"node ", "server ", "operator ", "system ", "agent-info"};
     for (size_t i = 0; i < ARRAY_LEN(first); i++)
         if (str_prefix(m->name, first[i]))
-            return true;
+            return !str_eq(m->name, "node pool jobs");
     return false;
 }
 

@@ -26,6 +26,7 @@ static const struct {
     {"allocation", "/v1/allocations"},
     {"node", "/v1/nodes"},
     {"evaluation", "/v1/evaluations"},
+    {"node-pool", "/v1/node/pools"},
 };
 
 static void
@@ -92,7 +93,7 @@ offer_ids(struct cmd *c, const char *word, const char *path)
     struct value *v = NULL;
     struct http_resp *r = NULL;
     struct err e = ERR_INIT;
-    bool uuid = strcmp(path, "/v1/jobs") != 0;
+    bool uuid = strcmp(path, "/v1/jobs") != 0 && strcmp(path, "/v1/node/pools") != 0;
     /* the API takes an even number of digits of a UUID */
     const char *prefix = uuid ? mem_strndup(c, word, strlen(word) & ~(size_t)1) : word;
     struct http_ask *ask =
@@ -106,6 +107,7 @@ offer_ids(struct cmd *c, const char *word, const char *path)
         return;
     for (size_t i = 0; i < v->list.n; i++) {
         const struct value *id = value_get(v->list.v[i], "ID");
+        id = id ? id : value_get(v->list.v[i], "Name");
         if (id && id->kind == VALUE_STRING)
             offer(c, word, id->str.s);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Job files from disk. Names inside a job file are relative to the file's directory.
+ * Job files, and other specifications, from disk. Names inside a job file are relative to the
+ * file's directory.
  */
 #include "cli/jobfile.h"
 
@@ -133,36 +134,50 @@ fs_glob(void *arg, const void *ctx, const char *dir, const char *pattern, struct
 
 /* --- reading --- */
 
-static int
-read_text(struct cmd *c, const char *path, char **ret, size_t *ret_n)
+int
+jobfile_read(struct cmd *c, const char *path, char **ret, size_t *ret_n, struct err *e)
 {
     if (str_eq(path, "-")) {
         char *p = mem_array(c, char, JOBFILE_MAX + 1);
         size_t n = fread(p, 1, JOBFILE_MAX + 1, c->in);
-        if (n > JOBFILE_MAX) {
-            cmd_fail(c, "Error getting job struct: standard input is larger than %d bytes",
-                     JOBFILE_MAX);
-            return -1;
-        }
+        if (n > JOBFILE_MAX)
+            return err_set(e, -ERR_LIMIT, "standard input is larger than %d bytes", JOBFILE_MAX);
         p[n] = 0;
         *ret = p;
         *ret_n = n;
         return 0;
     }
-    if (strstr(path, "://") && access(path, F_OK) < 0) {
-        cmd_fail(
-            c,
-            "Error getting job struct: URLs are not supported: fetch \"%s\" first, or pipe it in "
-            "and give \"-\"",
-            path);
-        return -1;
-    }
+    if (strstr(path, "://") && access(path, F_OK) < 0)
+        return err_set(e, -ERR_INVALID,
+                       "URLs are not supported: fetch \"%s\" first, or pipe it in and give \"-\"",
+                       path);
     int rc = file_read(c, AT_FDCWD, path, JOBFILE_MAX, ret, ret_n);
     if (rc == -ERR_LIMIT)
-        cmd_fail(c, "Error getting job struct: \"%s\" is larger than %d bytes", path, JOBFILE_MAX);
+        return err_set(e, rc, "\"%s\" is larger than %d bytes", path, JOBFILE_MAX);
+    return rc < 0 ? err_set(e, rc, "reading \"%s\": %s", path, strerror(-rc)) : 0;
+}
+
+int
+jobfile_example(struct cmd *c, const char *what, const char *path, const char *text)
+{
+    auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    int rc = fd < 0 ? -errno : fd_write_full(fd, text, strlen(text));
+
+    if (rc == -EEXIST)
+        cmd_fail(c, "%s \"%s\" already exists", what, path);
     else if (rc < 0)
-        cmd_fail(c, "Error getting job struct: reading \"%s\": %s", path, strerror(-rc));
+        cmd_fail(c, "Failed to write \"%s\": %s", path, strerror(-rc));
     return rc < 0 ? -1 : 0;
+}
+
+static int
+read_text(struct cmd *c, const char *path, char **ret, size_t *ret_n)
+{
+    struct err e = ERR_INIT;
+    if (jobfile_read(c, path, ret, ret_n, &e) == 0)
+        return 0;
+    cmd_fail(c, "Error getting job struct: %s", e.text);
+    return -1;
 }
 
 /* NOMAD_VAR_x=v as {x: v}. */

@@ -34,6 +34,11 @@ struct jobfile {
     struct job_submission *submission; /* source and variables as given */
 };
 
+/* The text of a file, or of standard input ("-"). */
+int jobfile_read(struct cmd *c, const char *path, char **ret, size_t *ret_n, struct err *e);
+/* Writes an example into a file that is not there yet. `what`: "Job file". -1: why not was said. */
+int jobfile_example(struct cmd *c, const char *what, const char *path, const char *text);
+
 /* 0, or -1 when the mistakes were printed. Also sets c->namespace and c->region from the job. */
 int jobfile_load(struct cmd *c, const struct jobfile_opts *o, const char *path,
                  struct jobfile *ret);

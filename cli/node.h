@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the node commands share: which node is meant.
+ * What the node commands share: which node is meant, and the list of nodes.
  */
 #ifndef PADDOCK_CLI_NODE_H
 #define PADDOCK_CLI_NODE_H
@@ -11,5 +11,10 @@
 const char *node_find(struct cmd *c, const char *prefix, int *ret_code);
 /* The node that is named, or with `self` the agent's. */
 const char *node_arg(struct cmd *c, bool self, int *ret_code);
+
+struct node_columns {
+    bool verbose, allocs, os;
+};
+void node_table(struct cmd *c, const struct node_list_stub_list *l, const struct node_columns *o);
 
 #endif

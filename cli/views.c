@@ -47,6 +47,34 @@ view_allocs(struct cmd *c, const struct alloc_list_stub_list *l, bool verbose)
 }
 
 const char *
+view_job_status(struct cmd *c, const char *status, bool stop)
+{
+    return stop ? mem_printf(c, "%s (stopped)", status) : str_or(status, "");
+}
+
+void
+view_jobs(struct cmd *c, const struct job_list_stub_list *l)
+{
+    bool all = str_eq(c->namespace, "*");
+    struct table t;
+    table_init(&t, c, all ? 6 : 5);
+    if (all)
+        table_row(&t, "ID", "Namespace", "Type", "Priority", "Status", "Submit Date");
+    else
+        table_row(&t, "ID", "Type", "Priority", "Status", "Submit Date");
+    for (size_t i = 0; i < l->n; i++) {
+        const struct job_list_stub *j = l->v[i];
+        const char *prio = fmt_i64(c, j->priority), *when = fmt_time(c, j->submit_time);
+        const char *status = view_job_status(c, j->status, j->stop);
+        if (all)
+            table_row(&t, j->id, j->namespace, j->type, prio, status, when);
+        else
+            table_row(&t, j->id, j->type, prio, status, when);
+    }
+    table_print(&t);
+}
+
+const char *
 view_placement(const struct evaluation *ev)
 {
     if (str_eq(ev->status, EVAL_BLOCKED))

@@ -9,6 +9,9 @@
 
 /* ID, Node ID, Task Group, Version, Desired, Status, Created, Modified. */
 void view_allocs(struct cmd *c, const struct alloc_list_stub_list *l, bool verbose);
+/* ID, Namespace (where all are shown), Type, Priority, Status, Submit Date. */
+void view_jobs(struct cmd *c, const struct job_list_stub_list *l);
+const char *view_job_status(struct cmd *c, const char *status, bool stop);
 /* Evaluation: "true", "false" or "N/A - In Progress". */
 const char *view_placement(const struct evaluation *ev);
 /* Where there is a next page: the command line that shows it, all options of this one kept. */

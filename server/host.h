@@ -37,6 +37,7 @@ struct server_config {
     const char *name;       /* "host.region" */
     const char *region;     /* NULL: "global" */
     const char *datacenter; /* NULL: "dc1" */
+    const char *authoritative_region; /* makes node pools; NULL: this one */
     const char *node_id;    /* this agent's; NULL: made and kept in data_dir/server/id */
     const char *rpc_addr;   /* "ip:port" that others reach us by */
     const char *serf_addr;  /* "ip:port" that others gossip with, */

@@ -74,16 +74,32 @@ redirect(struct ask *a)
     return true;
 }
 
+/* Of the prefixes of items that fit, the longest is meant: a node pool may be called "drain". */
+static size_t
+longest_prefix(const struct ask *a)
+{
+    size_t most = 0;
+
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+        for (const struct route *r = tables[t]; r->path; r++)
+            if (r->suffix && strlen(r->path) > most && str_prefix(a->req->path, r->path))
+                most = strlen(r->path);
+    return most;
+}
+
 /* The route of the request. Plain ids come last, since they may hold slashes; but "/plan" is no job
  * of that name. */
 static const struct route *
 find(struct ask *a, unsigned verb, bool *wrong_method)
 {
+    size_t prefix = longest_prefix(a);
+
     for (int plain = 0; plain < 2; plain++)
         for (size_t t = 0; t < ARRAY_LEN(tables); t++)
             for (const struct route *r = tables[t]; r->path; r++) {
                 bool is_plain = r->suffix && !*r->suffix;
-                if (is_plain != plain || !ask_fits(a, r->path, r->suffix, &a->id))
+                if (is_plain != plain || (r->suffix && strlen(r->path) < prefix) ||
+                    !ask_fits(a, r->path, r->suffix, &a->id))
                     continue;
                 if (r->verbs & verb)
                     return r;

@@ -21,8 +21,6 @@ static const struct {
     {VERB_ANY, "/v1/job/", "/actions", "actions of a job"},
     {VERB_ANY, "/v1/job/", "/action", "actions of a job"},
     /* nodes */
-    {VERB_ANY, "/v1/node/pools", NULL, "the list of node pools"},
-    {VERB_ANY, "/v1/node/pool/", "", "a node pool of one's own"},
     {VERB_ANY, "/v1/client/identity", "", "the identity of a node"},
     /* allocations, evaluations, deployments */
     {VERB_ANY, "/v1/allocation/", "/services", "service discovery"},

@@ -65,12 +65,19 @@ ask_method(struct ask *a)
         http_forget(a->req);
 }
 
-/* "Job.Summary": "job not found". */
+/* "NodePool.GetNodePool": "node pool not found". */
 static const char *
 missing(struct ask *a, const struct rpc_method *m)
 {
-    int group = (int)strcspn(m->name, ".");
-    return mem_printf(a, "%c%.*s not found", m->name[0] | 0x20, group - 1, m->name + 1);
+    size_t group = strcspn(m->name, "."), n = 0;
+    char *text = mem_array(a, char, 2 * group + 1);
+
+    for (size_t i = 0; i < group; i++) {
+        if (i > 0 && m->name[i] < 'a')
+            text[n++] = ' ';
+        text[n++] = (char)(m->name[i] | 0x20);
+    }
+    return mem_printf(a, "%.*s not found", (int)n, text);
 }
 
 /* One object with its Meta; or the response itself, with the index that it names. */

@@ -11,6 +11,7 @@
 
 #include "agent/guard.h"
 #include "api/drivers.h"
+#include "api/pool.h"
 #include "api/terms.h"
 #include "common/log.h"
 #include "common/num.h"
@@ -395,8 +396,10 @@ check_client(struct looking *k)
         return r;
     if (c->min_dynamic_port > c->max_dynamic_port)
         return err_set(e, -ERR_INVALID, "client.min_dynamic_port is larger than max_dynamic_port");
-    if (str_eq(c->node_pool, "all"))
+    if (str_eq(c->node_pool, POOL_ALL))
         return err_set(e, -ERR_INVALID, "client.node_pool may not be \"all\": it means every pool");
+    if (!str_empty(c->node_pool) && pool_check_name(c->node_pool, e) < 0)
+        return err_prefix(e, "client.node_pool");
     if (c->drain && c->drain->force && c->drain->deadline.set)
         return err_set(e, -ERR_INVALID,
                        "client.drain_on_shutdown: force and deadline exclude each other");

@@ -308,14 +308,8 @@ cmd_job_init(struct cmd *c)
         return rc;
     const char *path = c->n_args ? c->args[0] : "example.nomad.hcl";
     const char *text = brief ? example_short : example_long;
-    auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (fd < 0 && errno == EEXIST)
-        return cmd_fail(c, "Job file \"%s\" already exists", path);
-    if (fd < 0)
-        return cmd_fail(c, "Failed to write \"%s\": %s", path, strerror(errno));
-    rc = fd_write_full(fd, text, strlen(text));
-    if (rc < 0)
-        return cmd_fail(c, "Failed to write \"%s\": %s", path, strerror(-rc));
+    if (jobfile_example(c, "Job file", path, text) < 0)
+        return 1;
     cmd_say(c, "Example job file written to %s", path);
     return 0;
 }

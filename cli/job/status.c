@@ -18,12 +18,6 @@ struct status_opts {
     struct output out;
 };
 
-static const char *
-status_text(struct cmd *c, const char *status, bool stop)
-{
-    return stop ? mem_printf(c, "%s (stopped)", status) : str_or(status, "");
-}
-
 /* --- -json --- */
 
 /* An answer of the API as it is; null where there is none. */
@@ -98,23 +92,7 @@ list_jobs(struct cmd *c, const struct status_opts *o)
         cmd_say(c, "No running jobs");
         return 0;
     }
-    bool all = str_eq(c->namespace, "*");
-    struct table t;
-    table_init(&t, c, all ? 6 : 5);
-    if (all)
-        table_row(&t, "ID", "Namespace", "Type", "Priority", "Status", "Submit Date");
-    else
-        table_row(&t, "ID", "Type", "Priority", "Status", "Submit Date");
-    for (size_t i = 0; i < l.n; i++) {
-        const struct job_list_stub *j = l.v[i];
-        const char *prio = fmt_i64(c, j->priority), *when = fmt_time(c, j->submit_time);
-        const char *status = status_text(c, j->status, j->stop);
-        if (all)
-            table_row(&t, j->id, j->namespace, j->type, prio, status, when);
-        else
-            table_row(&t, j->id, j->type, prio, status, when);
-    }
-    table_print(&t);
+    view_jobs(c, &l);
     return 0;
 }
 
@@ -252,7 +230,7 @@ print_job_head(struct cmd *c, const struct job *j)
     table_row(&t, "Datacenters", fmt_join(c, &j->datacenters, ","));
     table_row(&t, "Namespace", j->namespace);
     table_row(&t, "Node Pool", j->node_pool);
-    table_row(&t, "Status", status_text(c, j->status, j->stop));
+    table_row(&t, "Status", view_job_status(c, j->status, j->stop));
     table_row(&t, "Periodic", fmt_bool(j->periodic != NULL));
     table_row(&t, "Parameterized", fmt_bool(job_parameterized(j)));
     if (!str_empty(j->dispatch_idempotency_token))

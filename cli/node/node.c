@@ -54,29 +54,13 @@ running_allocs(struct cmd *c, const char *node)
     return n;
 }
 
-static int
-list_nodes(struct cmd *c, const struct node_opts *o)
+void
+node_table(struct cmd *c, const struct node_list_stub_list *l, const struct node_columns *o)
 {
-    struct node_list_stub_list l;
-    struct api_meta meta = {0};
-    struct err e = ERR_INIT;
-    int rc;
-    char *target = api_target(c, "/v1/nodes", "filter", o->filter, "per_page",
-                              o->per_page ? fmt_i64(c, o->per_page) : NULL, "next_token",
-                              o->page_token, "os", o->os ? "true" : NULL, NULL);
-    if (api_list(c, target, &type_node_list_stub, &l, &meta, &e))
-        return cmd_fail(c, "Error querying node status: %s", e.text);
-    if (output_list(c, &o->out, &type_node_list_stub, &l, &rc))
-        return rc;
-    if (o->quiet) {
-        for (size_t i = 0; i < l.n; i++)
-            cmd_say(c, "%s", l.v[i]->id);
-        return 0;
-    }
     struct table t;
     table_init(&t, c, 8 + (o->verbose ? 2 : 0) + (o->allocs ? 1 : 0) + (o->os ? 1 : 0));
-    for (size_t i = 0; i <= l.n; i++) {
-        const struct node_list_stub *n = i ? l.v[i - 1] : NULL;
+    for (size_t i = 0; i <= l->n; i++) {
+        const struct node_list_stub *n = i ? l->v[i - 1] : NULL;
         const char *cell[13];
         size_t k = 0;
         cell[k++] = n ? fmt_id(c, n->id, o->verbose) : "ID";
@@ -97,8 +81,30 @@ list_nodes(struct cmd *c, const struct node_opts *o)
             cell[k++] = n ? fmt_i64(c, running_allocs(c, n->id)) : "Running Allocs";
         table_cells(&t, cell);
     }
-    if (l.n)
+    if (l->n)
         table_print(&t);
+}
+
+static int
+list_nodes(struct cmd *c, const struct node_opts *o)
+{
+    struct node_list_stub_list l;
+    struct api_meta meta = {0};
+    struct err e = ERR_INIT;
+    int rc;
+    char *target = api_target(c, "/v1/nodes", "filter", o->filter, "per_page",
+                              o->per_page ? fmt_i64(c, o->per_page) : NULL, "next_token",
+                              o->page_token, "os", o->os ? "true" : NULL, NULL);
+    if (api_list(c, target, &type_node_list_stub, &l, &meta, &e))
+        return cmd_fail(c, "Error querying node status: %s", e.text);
+    if (output_list(c, &o->out, &type_node_list_stub, &l, &rc))
+        return rc;
+    if (o->quiet) {
+        for (size_t i = 0; i < l.n; i++)
+            cmd_say(c, "%s", l.v[i]->id);
+        return 0;
+    }
+    node_table(c, &l, &(struct node_columns){o->verbose, o->allocs, o->os});
     view_next_page(c, meta.next_token);
     return 0;
 }

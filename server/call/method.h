@@ -55,6 +55,7 @@ struct read_row {
     /* read_list: of what the method lists (`of`, which filters see) rows are projections. */
     enum row_order order;
     bool hex; /* its prefix is one of an id of hex digits */
+    bool no_prefix; /* a prefix is refused: it could be one of several names */
     struct state_iter *(*rows)(struct read *r, struct state_txn *t);
     bool (*takes)(const struct read *r, const void *whole); /* NULL: all */
     /* What is no projection; new memory goes under `whole`. NULL: nothing. */
@@ -150,6 +151,8 @@ void write_reply_index(struct write *w, uint64_t index, struct fsm_result *res);
  */
 void way_note(struct server *s, struct rpc_call *call, const char *node_id);
 bool secret_equal(const char *a, const char *b);
+/* Fails as long as no leader has made the built-in node pools. */
+int endpoint_pools_there(struct state_txn *t, struct err *e);
 /* Fills Resources, SharedResources and TaskResources from AllocatedResources. */
 void endpoint_alloc_totals(void *ctx, struct allocation *a);
 /* Of lists of allocations: what a projection to AllocListStub leaves open. */

@@ -77,14 +77,15 @@ active(struct apply *a, const char *id)
     return NULL;
 }
 
-/* A job that was purged or changed meanwhile is not rolled back. */
+/* A job that was purged or changed meanwhile is not rolled back, nor into a node pool that was
+ * deleted. */
 static void
 roll_back(struct apply *a, const struct deployment *d, const struct job *to)
 {
     const struct job *now = to != NULL ? state_job(a->t, a->ctx, d->namespace, d->job_id) : NULL;
 
     if (now != NULL && !now->stop && now->version == d->job_version &&
-        now->create_index == d->job_create_index)
+        now->create_index == d->job_create_index && state_has_pool(a->t, to->node_pool))
         apply_put_version(a, to);
 }
 

@@ -193,6 +193,7 @@ fsm_room(const struct intent *in)
     case INTENT_JOB_REGISTER:
     case INTENT_PERIODIC_LAUNCH:
     case INTENT_JOB_DISPATCH:
+    case INTENT_NODE_POOL_UPSERT:
         return ROOM_ADDS;
     case INTENT_JOB_DEREGISTER:
         return in->job_deregister->purge ? ROOM_MAKES : ROOM_STOPS;
@@ -201,6 +202,7 @@ fsm_room(const struct intent *in)
     case INTENT_NODE_PURGE:
     case INTENT_REAP:
     case INTENT_EVAL_DELETE:
+    case INTENT_NODE_POOL_DELETE:
         return ROOM_MAKES;
     case INTENT_NODE_REGISTER:
     case INTENT_NODE_STATUS:
@@ -221,6 +223,7 @@ fsm_room(const struct intent *in)
     case INTENT_JOB_TAG:
     case INTENT_CLUSTER_METADATA:
     case INTENT_SERVER_GONE:
+    case INTENT_NODE_POOL_INIT:
         return ROOM_CHANGES;
     }
     return ROOM_CHANGES;

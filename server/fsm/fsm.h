@@ -14,7 +14,7 @@
 #include "common/err.h"
 #include "server/state/state.h"
 
-/* What an entry did to a row of the tables of jobs, nodes, allocations, evaluations and
+/* What an entry did to a row of the tables of jobs, nodes, node pools, allocations, evaluations and
  * deployments. */
 enum fsm_what {
     FSM_STORED,  /* it is as the row says now */
@@ -92,7 +92,7 @@ struct fsm_result *fsm_apply(const void *ctx, struct state_txn *t, uint64_t inde
 struct fsm_result *fsm_refused(const void *ctx, uint64_t index, const struct err *why);
 
 /* The node is initializing, and a heartbeat would not change that: its entry would be without
- * effect. */
+ * effect. Shut by the gate (S6), or since the node's pool is not there. */
 bool fsm_gate_shut(struct state_txn *t, void *ctx, const char *node_id);
 
 #endif

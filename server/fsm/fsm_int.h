@@ -136,6 +136,9 @@ void apply_put_node(struct apply *a, struct node *n);
 /* One evaluation for every job that has work on the node, or should have (doc/reconnect.md 1.6). */
 void apply_node_evals(struct apply *a, const char *node_id);
 
+/* A pool that is not there yet; texts are constants or live as long as the entry. */
+void apply_make_pool(struct apply *a, const char *name, const char *description);
+
 void apply_reap_job(struct apply *a, const struct job_ref *ref);
 /* GC of a node (rule S14), if it may go. */
 void apply_reap_node(struct apply *a, const char *id, int64_t down_before);

@@ -59,6 +59,9 @@ apply_job_register(struct apply *a, const struct intent_job_register *in)
     int rc = check_index(a, in, old);
     if (rc == 0)
         rc = children_may_become(old, in->job, &a->res->err);
+    if (rc == 0 && !state_has_pool(a->t, in->job->node_pool))
+        rc = apply_refuse(a, -ERR_INVALID, "job \"%s\" is in nonexistent node pool \"%s\"",
+                          in->job->id, in->job->node_pool);
     if (rc < 0)
         return rc;
     apply_touch_job(a, in->job->namespace, in->job->id);

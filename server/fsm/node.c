@@ -265,6 +265,20 @@ heard(struct apply *a, struct node *n)
     state_put(a->t, 0, NODES, n);
 }
 
+/* The pool of a node that registers is there from then on, unless another region makes pools: then
+ * the node waits for it, and is told once. */
+static void
+enter_pool(struct apply *a, struct node *n, const struct node *old, bool elsewhere)
+{
+    if (state_has_pool(a->t, n->node_pool))
+        return;
+    if (!elsewhere)
+        apply_make_pool(a, n->node_pool, NULL);
+    else if (old == NULL || !str_eq(old->node_pool, n->node_pool))
+        apply_node_event(a, n, "Node registered but waiting for node pool to be created",
+                         "Cluster");
+}
+
 int
 apply_node_register(struct apply *a, const struct intent_node_register *in)
 {
@@ -281,6 +295,7 @@ apply_node_register(struct apply *a, const struct intent_node_register *in)
         n->last_report = n->create_index = 0;
         n->events = (struct node_event_list){NULL, 0};
         apply_node_event(a, n, "Node registered", "Cluster");
+        enter_pool(a, n, NULL, in->pool_elsewhere);
         apply_put_node(a, n);
         return 0;
     }
@@ -290,6 +305,7 @@ apply_node_register(struct apply *a, const struct intent_node_register *in)
                             "reinstalled, purge the old node first",
                             n->id);
     keep_own(n, old);
+    enter_pool(a, n, old, in->pool_elsewhere);
     bool relevant = !same_facts(a->tmp, old, n);
     if (!relevant && codec_equal(&type_node, old, n, 0)) {
         a->res->node = old;
@@ -449,14 +465,16 @@ fsm_gate_shut(struct state_txn *t, void *ctx, const char *node_id)
     if (n == NULL || !str_eq(n->status, NODE_INIT))
         return false;
     struct on_node o = load_node(&a, node_id);
-    return !gate_is_open(n, &o);
+    return !gate_is_open(n, &o) || !state_has_pool(t, n->node_pool);
 }
 
-/* The client heartbeats and wants to be ready. (S6, S7, S10) */
+/* The client heartbeats and wants to be ready (S6, S7, S10), or not yet; a node whose pool is not
+ * there is not ready either. */
 static int
 heartbeat(struct apply *a, struct node *n, bool wants_init)
 {
     struct on_node o;
+    bool waits = wants_init || !state_has_pool(a->t, n->node_pool);
     if (str_eq(n->status, NODE_READY)) {
         if (wants_init)
             set_status(a, n, NODE_INIT, NULL);
@@ -464,7 +482,7 @@ heartbeat(struct apply *a, struct node *n, bool wants_init)
     }
     o = load_node(a, n->id);
     if (str_eq(n->status, NODE_INIT)) {
-        if (!gate_is_open(n, &o) || wants_init)
+        if (!gate_is_open(n, &o) || waits)
             return 0;
         set_status(a, n, NODE_READY, "Node is ready");
         node_evals(a, n->id, &o);
@@ -472,7 +490,7 @@ heartbeat(struct apply *a, struct node *n, bool wants_init)
     }
     bool down = str_eq(n->status, NODE_DOWN);
     struct const_jobs canceled = cancel_evals_of_miss(a, n, &o);
-    if (down && o.n_live == 0 && !wants_init) {
+    if (down && o.n_live == 0 && !waits) {
         set_status(a, n, NODE_READY, "Node re-registered by heartbeat");
         evals_of_return(a, n->id, &o, &canceled);
         return 0;

@@ -266,8 +266,17 @@ view_is_awaited(struct sched_view *v, const struct evaluation *e, const char *tr
     return any;
 }
 
+static const struct node_pool *
+view_node_pool(struct sched_view *v, const char *name)
+{
+    struct sched_view_state *s = v->arg;
+
+    return state_node_pool(s->txn, s->ctx, name);
+}
+
 static const struct sched_view_ops ops = {
     .is_awaited = view_is_awaited,
+    .node_pool = view_node_pool,
     .latest_deployment = view_latest_deployment,
     .job = view_job,
     .allocs_by_job = view_allocs_by_job,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/canonical.h"
+#include "api/pool.h"
 #include "api/terms.h"
 #include "api/validate.h"
 #include "common/mem.h"
@@ -70,25 +71,12 @@ drop_server_fields(struct job *j)
     j->version_tag = NULL;
 }
 
-/* "default" and "all" are always there, any other pool while a node is in it. */
-static bool
-pool_exists(struct state_txn *t, void *ctx, const char *pool)
-{
-    if (str_eq(pool, POOL_DEFAULT) || str_eq(pool, POOL_ALL))
-        return true;
-    struct state_iter *it = state_by(t, ctx, NODES_BY_POOL, pool);
-    struct node *n = state_next(it, ctx);
-    if (n != NULL)
-        state_iter_end(it);
-    return n != NULL;
-}
-
 void
 job_admit(struct write *w, struct state_txn *t, const struct job *job, struct admitted *a)
 {
     void *ctx = w->ctx;
     const struct scheduler_configuration *cfg = state_scheduler_config(t, ctx);
-    struct job_limits limits = {.memory_oversubscription = cfg->memory_oversubscription_enabled};
+    struct job_limits limits;
     struct err e = ERR_INIT;
 
     *a = (struct admitted){.cfg = cfg, .unsupported = ERR_INIT};
@@ -97,11 +85,13 @@ job_admit(struct write *w, struct state_txn *t, const struct job *job, struct ad
     a->job->namespace = w->ns;
     job_canonicalize(ctx, a->job);
     job_imply_constraints(ctx, a->job);
+    limits.memory_oversubscription =
+        pool_oversubscribes(state_node_pool(t, ctx, a->job->node_pool), cfg);
     if (!str_eq(a->job->namespace, NS_DEFAULT))
         list_add(ctx, a->errors,
                  mem_printf(ctx, "job \"%s\" is in nonexistent namespace \"%s\"",
                             str_or(a->job->id, ""), a->job->namespace));
-    else if (!pool_exists(t, ctx, a->job->node_pool))
+    else if (!state_has_pool(t, a->job->node_pool))
         list_add(ctx, a->errors,
                  mem_printf(ctx, "job \"%s\" is in nonexistent node pool \"%s\"",
                             str_or(a->job->id, ""), a->job->node_pool));

@@ -64,6 +64,32 @@ const struct read_row read_job_list = {.tables = STATE_BIT(STATE_JOBS) | STATE_B
                                        .makes = "JobSummary Meta ParameterizedJob",
                                        .whole = list_whole};
 
+static struct state_iter *
+pool_rows(struct read *r, struct state_txn *t)
+{
+    return state_jobs(t, r->ctx, read_ns(r), NULL);
+}
+
+static bool
+pool_takes(const struct read *r, const void *whole)
+{
+    const struct list_request *req = r->req;
+
+    return str_eq(((const struct job *)whole)->node_pool, req->pool);
+}
+
+const struct read_row read_node_pool_list_jobs = {.tables = STATE_BIT(STATE_JOBS) |
+                                                            STATE_BIT(STATE_SUMMARIES),
+                                                  .run = read_list,
+                                                  .order = ORDER_NS,
+                                                  .no_prefix = true,
+                                                  .rows = pool_rows,
+                                                  .takes = pool_takes,
+                                                  .finish = list_finish,
+                                                  .needs = "ParameterizedJob Dispatched NodePool",
+                                                  .makes = "JobSummary Meta ParameterizedJob",
+                                                  .whole = list_whole};
+
 static uint64_t
 allocs_key(const struct read *r)
 {

@@ -80,10 +80,12 @@ rows_begin(struct rows *l, struct read *r, struct err *e)
     const struct type *whole = r->method->of;
     const struct field *list = &r->method->resp->fields[0];
 
+    if (r->row->no_prefix && !str_empty(r->list->prefix))
+        return err_set(e, -ERR_UNSUPPORTED, "prefix argument not allowed");
     if (r->row->hex && check_prefix(r->list->prefix, e) < 0)
         return e->code;
     *l = (struct rows){.r = r, .row_ctx = r->ctx, .type = list->sub};
-    l->id_at = offset(whole, "ID");
+    l->id_at = offset(whole, type_field(whole, "ID", 2) != NULL ? "ID" : "Name");
     l->ns_at = offset(whole, "Namespace");
     l->create_at = offset(whole, "CreateIndex");
     l->index_at = offset(whole, "ModifyIndex");

@@ -5,11 +5,12 @@
  */
 #include <stdio.h>
 
+#include "api/pool.h"
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/num.h"
-#include "server/leader/leader.h"
 #include "server/call/method.h"
+#include "server/leader/leader.h"
 #include "server/sched/compare/class.h"
 
 /* What every node write answers beside its own. */
@@ -61,13 +62,21 @@ fresh_id(struct write *w)
     return l;
 }
 
+/* Another region makes node pools. */
+static bool
+pools_elsewhere(const struct server *s)
+{
+    const struct server_config *c = server_cfg(s);
+
+    return !str_empty(c->authoritative_region) && !str_eq(c->authoritative_region, c->region);
+}
+
 static int
 prepare_register(struct write *w, struct state_txn *t, struct err *e)
 {
     const struct node_register_request *req = w->req;
     char class[CLASS_TEXT];
 
-    (void)t;
     if (req->node == NULL || !uuid_valid(str_or(req->node->id, "")))
         return err_set(e, -ERR_INVALID, "missing node ID for client registration");
     if (str_empty(req->node->secret_id) || str_empty(req->node->datacenter) ||
@@ -77,9 +86,17 @@ prepare_register(struct write *w, struct state_txn *t, struct err *e)
         return e->code;
     struct node *n = codec_clone(w->ctx, &type_node, req->node);
     n->node_pool = str_or(n->node_pool, POOL_DEFAULT);
+    if (str_eq(n->node_pool, POOL_ALL))
+        return err_set(e, -ERR_INVALID, "register node: its pool may not be \"" POOL_ALL "\"");
+    if (pool_check_name(n->node_pool, e) < 0)
+        return err_prefix(e, "register node");
+    bool elsewhere = pools_elsewhere(w->s);
+    if (elsewhere && endpoint_pools_there(t, e) < 0)
+        return e->code;
     n->computed_class = mem_strdup(w->ctx, class_name(n, class));
     struct intent_node_register *nr = mem_new(w->ctx, struct intent_node_register);
-    *nr = (struct intent_node_register){.node = n, .eval_ids = fresh_id(w)};
+    *nr = (struct intent_node_register){
+        .node = n, .eval_ids = fresh_id(w), .pool_elsewhere = elsewhere};
     w->in.node_register = nr;
     return 0;
 }
@@ -361,6 +378,25 @@ const struct read_row read_node_list = {.tables = STATE_BIT(STATE_NODES),
                                         .makes = "Address Version Drain Attributes NodeResources "
                                                  "ReservedResources",
                                         .whole = list_whole};
+
+static struct state_iter *
+pool_rows(struct read *r, struct state_txn *t)
+{
+    const struct list_request *req = r->req;
+
+    return str_eq(req->pool, POOL_ALL) ? state_nodes(t, r->ctx, NULL)
+                                       : state_by(t, r->ctx, NODES_BY_POOL, str_or(req->pool, ""));
+}
+
+const struct read_row read_node_pool_list_nodes = {.tables = STATE_BIT(STATE_NODES),
+                                                   .run = read_list,
+                                                   .no_prefix = true,
+                                                   .rows = pool_rows,
+                                                   .finish = list_finish,
+                                                   .needs = "HTTPAddr DrainStrategy",
+                                                   .makes = "Address Version Drain Attributes "
+                                                            "NodeResources ReservedResources",
+                                                   .whole = list_whole};
 
 static uint64_t
 allocs_key(const struct read *r)

@@ -39,26 +39,32 @@ deployments_of(const struct read *r, struct state_txn *t, const char *prefix)
     return state_deployments(t, r->ctx, prefix);
 }
 
-/* Nomad's kinds of objects. `rows` NULL: there are none but the names that everybody has. */
+static struct state_iter *
+node_pools_of(const struct read *r, struct state_txn *t, const char *prefix)
+{
+    return state_node_pools(t, r->ctx, prefix);
+}
+
+/* Nomad's kinds of objects. `rows` NULL: there are none but the one that everybody has. */
 static const struct kind {
     const char *name;
     const struct type *type;
     struct state_iter *(*rows)(const struct read *r, struct state_txn *t, const char *prefix);
     bool hex; /* ids of hex digits */
-    const char *names[2];
+    const char *name_of_all;
 } kinds[] = {
-    {"allocs", &type_allocation, allocs_of, true, {NULL}},
-    {"deployment", &type_deployment, deployments_of, true, {NULL}},
-    {"evals", &type_evaluation, evals_of, true, {NULL}},
-    {"host_volumes", NULL, NULL, true, {NULL}},
-    {"jobs", &type_job, jobs_of, false, {NULL}},
-    {"namespaces", NULL, NULL, false, {NS_DEFAULT}},
-    {"node_pools", NULL, NULL, false, {POOL_ALL, POOL_DEFAULT}},
-    {"nodes", &type_node, nodes_of, true, {NULL}},
-    {"plugins", NULL, NULL, false, {NULL}},
-    {"scaling_policy", NULL, NULL, true, {NULL}},
-    {"vars", NULL, NULL, false, {NULL}},
-    {"volumes", NULL, NULL, false, {NULL}},
+    {"allocs", &type_allocation, allocs_of, true, NULL},
+    {"deployment", &type_deployment, deployments_of, true, NULL},
+    {"evals", &type_evaluation, evals_of, true, NULL},
+    {"host_volumes", NULL, NULL, true, NULL},
+    {"jobs", &type_job, jobs_of, false, NULL},
+    {"namespaces", NULL, NULL, false, NS_DEFAULT},
+    {"node_pools", &type_node_pool, node_pools_of, false, NULL},
+    {"nodes", &type_node, nodes_of, true, NULL},
+    {"plugins", NULL, NULL, false, NULL},
+    {"scaling_policy", NULL, NULL, true, NULL},
+    {"vars", NULL, NULL, false, NULL},
+    {"volumes", NULL, NULL, false, NULL},
 };
 
 static const char *
@@ -93,16 +99,16 @@ find(const struct read *r, struct state_txn *t, const struct kind *k, const char
     bool *more = &map_put(resp, resp->truncations, k->name)->v;
     const char *key = k->hex ? bytes_of(r, prefix) : prefix;
 
-    for (size_t i = 0; i < ARRAY_LEN(k->names) && k->names[i] != NULL; i++)
-        if (str_prefix(k->names[i], prefix))
-            list_add(resp, *found, k->names[i]);
+    if (k->name_of_all != NULL && str_prefix(k->name_of_all, prefix))
+        list_add(resp, *found, k->name_of_all);
     if (k->rows == NULL || key == NULL)
         return;
     struct state_iter *it = k->rows(r, t, key);
     for (void *obj; (obj = state_next(it, r->ctx)) != NULL; talloc_free(obj)) {
         const char *ns = member_text(k->type, obj, "Namespace"),
                    *id = member_text(k->type, obj, "ID");
-        if (!str_prefix(id, prefix) || (k->type != &type_node && !read_ns_matches(r, ns)))
+        id = id != NULL ? id : member_text(k->type, obj, "Name");
+        if (!str_prefix(id, prefix) || (ns != NULL && !read_ns_matches(r, ns)))
             continue;
         if (found->n == SEARCH_MATCHES_MAX) {
             *more = true;
@@ -141,5 +147,5 @@ search_run(struct read *r, struct state_txn *t, struct err *e)
 
 const struct read_row read_search_prefix_search = {
     .tables = STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_ALLOCS) | STATE_BIT(STATE_EVALS) |
-              STATE_BIT(STATE_NODES) | STATE_BIT(STATE_DEPLOYMENTS),
+              STATE_BIT(STATE_NODES) | STATE_BIT(STATE_DEPLOYMENTS) | STATE_BIT(STATE_NODE_POOLS),
     .run = search_run};

@@ -105,7 +105,6 @@ static struct allocated_resources *
 resources_new(struct select *s, const struct group *g, const void *ctx)
 {
     struct allocated_resources *r = mem_new(ctx, struct allocated_resources);
-    bool over = s->view->config && s->view->config->memory_oversubscription_enabled;
 
     r->shared = mem_new(ctx, struct allocated_shared_resources);
     r->shared->disk_mb = g->ask.u.disk;
@@ -118,7 +117,7 @@ resources_new(struct select *s, const struct group *g, const void *ctx)
         if (tr != NULL) {
             a->cpu->cpu_shares = tr->cores.v > 0 ? 0 : tr->cpu.v;
             a->memory->memory_mb = tr->memory_mb.v + tr->secrets_mb;
-            if (over && tr->memory_max_mb != 0)
+            if (s->oversubscribes && tr->memory_max_mb != 0)
                 a->memory->memory_max_mb =
                     tr->memory_max_mb < 0 ? -1 : tr->memory_max_mb + tr->secrets_mb;
         }

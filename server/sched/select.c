@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "api/pool.h"
 #include "api/terms.h"
 #include "common/mem.h"
 #include "server/sched/select_int.h"
@@ -73,7 +74,9 @@ select_new(const void *ctx, struct sched_view *v, const struct job *job,
     s->view = v;
     s->t = t;
     s->job = job;
-    s->empty_first = v->config && str_eq(v->config->scheduler_algorithm, "spread");
+    const struct node_pool *pool = v->ops->node_pool(v, str_or(job->node_pool, POOL_DEFAULT));
+    s->empty_first = str_eq(pool_algorithm(pool, v->config), "spread");
+    s->oversubscribes = pool_oversubscribes(pool, v->config);
     s->rng = rng;
     s->tie_seed = rng_u64(rng);
     s->rx = regexes_new(s);

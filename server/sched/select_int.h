@@ -82,6 +82,7 @@ struct select {
     struct sched_view *view;
     const struct job *job;
     bool empty_first; /* the algorithm "spread" */
+    bool oversubscribes; /* memory_max counts */
     struct rng *rng;
     uint64_t tie_seed;
     struct regexes *rx;

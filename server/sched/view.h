@@ -30,6 +30,8 @@ struct sched_view_ops {
      * or later), for that reason. */
     bool (*is_awaited)(struct sched_view *v, const struct evaluation *e, const char *trigger,
                        int64_t at);
+    /* NULL: it is not there. */
+    const struct node_pool *(*node_pool)(struct sched_view *v, const char *name);
 };
 
 struct sched_view {

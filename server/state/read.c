@@ -98,6 +98,20 @@ state_has_job_at(struct state_txn *t, const char *ns, const char *id, uint64_t j
     return row_get(t, STATE_JOB_VERSIONS, &k, &v);
 }
 
+bool
+state_has_pools(struct state_txn *t)
+{
+    return state_row_bytes(t, STATE_NODE_POOLS, (struct state_key){.a = POOL_DEFAULT}) > 0;
+}
+
+bool
+state_has_pool(struct state_txn *t, const char *name)
+{
+    struct state_key key = {.a = str_or(name, POOL_DEFAULT)};
+
+    return state_row_bytes(t, STATE_NODE_POOLS, key) > 0 || !state_has_pools(t);
+}
+
 struct scheduler_configuration *
 state_scheduler_config(struct state_txn *t, const void *ctx)
 {
@@ -364,6 +378,12 @@ struct state_iter *
 state_nodes(struct state_txn *t, const void *ctx, const char *prefix)
 {
     return iter_id(t, ctx, STATE_NODES, prefix);
+}
+
+struct state_iter *
+state_node_pools(struct state_txn *t, const void *ctx, const char *prefix)
+{
+    return iter_id(t, ctx, STATE_NODE_POOLS, prefix);
 }
 
 struct state_iter *

@@ -98,12 +98,17 @@ bool state_has_job_at(struct state_txn *t, const char *ns, const char *id,
 #define state_summary(t, ctx, ns, id) state_get(t, ctx, SUMMARIES, ns, id)
 #define state_periodic_launch(t, ctx, ns, id) state_get(t, ctx, PERIODIC_LAUNCHES, ns, id)
 #define state_node(t, ctx, id) state_get(t, ctx, NODES, id)
+#define state_node_pool(t, ctx, name) state_get(t, ctx, NODE_POOLS, name)
 #define state_alloc(t, ctx, id)                                                                    \
     state_get(t, ctx, ALLOCS, id) /* without Job; see state_alloc_job() */
 #define state_eval(t, ctx, id) state_get(t, ctx, EVALS, id)
 #define state_deployment(t, ctx, id) state_get(t, ctx, DEPLOYMENTS, id)
 /* NULL: this server began alone. */
 #define state_cluster(t, ctx) state_get(t, ctx, CLUSTER, NULL)
+/* False: no leader has made the built-in pools yet; an older release has written what is there. */
+bool state_has_pools(struct state_txn *t);
+/* Is there a pool of that name (NULL: the default one)? Always, as long as there are no pools. */
+bool state_has_pool(struct state_txn *t, const char *name);
 /* Never NULL: defaults when nothing was stored. */
 struct scheduler_configuration *state_scheduler_config(struct state_txn *t, const void *ctx);
 
@@ -158,6 +163,7 @@ struct lean *state_version_lean(const void *ctx);
 /* Of the periodic jobs that are active, in all namespaces. */
 struct state_iter *state_periodic_launches(struct state_txn *t, const void *ctx);
 struct state_iter *state_nodes(struct state_txn *t, const void *ctx, const char *prefix);
+struct state_iter *state_node_pools(struct state_txn *t, const void *ctx, const char *prefix);
 struct state_iter *state_allocs(struct state_txn *t, const void *ctx, const char *prefix);
 #define state_allocs_by_job(t, ctx, ns, id) state_by(t, ctx, ALLOCS_BY_JOB, ns, id)
 #define state_allocs_by_node(t, ctx, node_id) state_by(t, ctx, ALLOCS_BY_NODE, node_id)
@@ -205,12 +211,14 @@ enum state_watch_kind {
     WATCH_DEPLOYMENT,
     WATCH_JOB_DEPLOYMENTS,
     WATCH_DEPLOYMENT_ALLOCS,
+    WATCH_NODE_POOL,
 };
 uint64_t state_watch_key(enum state_watch_kind kind, const char *a,
                          const char *b); /* b NULL: no more */
 #define state_key_job(ns, id)                                                                      \
     state_watch_key(WATCH_JOB, ns, str_or(id, "")) /* job, its summary, versions */
 #define state_key_node(id) state_watch_key(WATCH_NODE, id, NULL)
+#define state_key_node_pool(name) state_watch_key(WATCH_NODE_POOL, name, NULL)
 #define state_key_alloc(id) state_watch_key(WATCH_ALLOC, id, NULL)
 #define state_key_eval(id) state_watch_key(WATCH_EVAL, id, NULL)
 #define state_key_job_allocs(ns, id) state_watch_key(WATCH_JOB_ALLOCS, ns, str_or(id, ""))

@@ -51,7 +51,7 @@ extern const struct table_row table_rows[STATE_TABLES];
 extern const struct index_row index_rows[STATE_INDEXES_N];
 
 /* Of the file: a new table or row layout needs a new number; files of another are rebuilt. */
-enum { STATE_FORMAT = 7 };
+enum { STATE_FORMAT = 8 };
 
 enum { KEY_PART_MAX = 150, ROW_HEAD = 16 };
 enum { ROW_SERVER_TERMINAL = 1, ROW_CLIENT_TERMINAL = 2 };

@@ -35,6 +35,8 @@
         WATCHES(ABOUT(WATCH_JOB, STR(job_summary, namespace), STR(job_summary, job_id))), NULL)    \
     ROW(NODES, 4, node, "nodes", KEY(STR(node, id)), WATCHES(ABOUT(WATCH_NODE, STR(node, id))),    \
         NULL)                                                                                      \
+    ROW(NODE_POOLS, 16, node_pool, "node_pools", KEY(STR(node_pool, name)),                        \
+        WATCHES(ABOUT(WATCH_NODE_POOL, STR(node_pool, name))), NULL)                               \
     ROW(ALLOCS, 5, allocation, "allocs", KEY(STR(allocation, id)),                                 \
         WATCHES(ABOUT(WATCH_ALLOC, STR(allocation, id)),                                           \
                 ABOUT(WATCH_JOB_ALLOCS, STR(allocation, namespace), STR(allocation, job_id)),      \
@@ -60,6 +62,8 @@
 #define STATE_INDEXES(INDEX)                                                                       \
     INDEX(JOBS_BY_TYPE, JOBS, "jobs_by_type",                                                      \
           KEY(STR(job, type), STR(job, namespace), STR(job, id)), NULL)                            \
+    INDEX(JOBS_BY_POOL, JOBS, "jobs_by_pool",                                                      \
+          KEY(STR(job, node_pool), STR(job, namespace), STR(job, id)), NULL)                       \
     /* children, of their parent; by token those of a dispatch that has one */                     \
     INDEX(JOBS_BY_PARENT, JOBS, "jobs_by_parent",                                                  \
           KEY(STR(job, namespace), STR(job, parent_id), HASH(job, dispatch_idempotency_token),     \

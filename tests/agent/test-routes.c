@@ -669,7 +669,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
 {
     static const char *const gets[] = {
         "jobs/statuses", "job/x/scale", "job/x/services", "job/x/actions", "job/x/action",
-        "job/a/b/scale", "node/pools", "node/pool/x", "node/pool/x/nodes", "node/pool/x/jobs",
+        "job/a/b/scale",
         "allocation/x/services", "allocation/x/checks",
         "client/allocation/x/checks", "client/allocation/x/snapshot", "client/allocation/x/pause",
         "client/identity", "agent/monitor", "agent/monitor/export", "agent/host",
@@ -682,7 +682,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "operator/autopilot/configuration", "operator/autopilot/health", "operator/snapshot",
         "operator/keyring/keys", "operator/upgrade-check/vault-workload-identity"};
     static const char *const puts[] = {
-        "job/x/scale", "node/pools", "node/pool/x",
+        "job/x/scale",
         "client/identity/renew",
         "search/fuzzy", "system/reconcile/summaries", "namespace",
         "volumes", "volume/host/create", "acl/bootstrap", "acl/token", "acl/token/onetime", "acl/role",

@@ -42,7 +42,7 @@ START_TEST(help_of_a_command_is_filled)
 }
 END_TEST
 
-/* Nodes, servers and agents have none. */
+/* Nodes, servers and agents have none; the jobs of a node pool do. */
 START_TEST(a_namespace_is_offered_where_it_means_something)
 {
     static const char *const fleet[] = {"node ", "server ", "operator ", "system ", "agent-info"};
@@ -54,6 +54,7 @@ START_TEST(a_namespace_is_offered_where_it_means_something)
             continue;
         for (size_t k = 0; k < ARRAY_LEN(fleet); k++)
             none = none || str_prefix(commands[i].name, fleet[k]);
+        none = none && !str_eq(commands[i].name, "node pool jobs");
         snprintf(line, sizeof(line), "%s -help", commands[i].name);
         fake_run(line);
         bool asks = strstr(fake_out(), "\n  -address=") != NULL;

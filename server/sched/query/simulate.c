@@ -94,8 +94,17 @@ overlay_is_awaited(struct sched_view *v, const struct evaluation *e, const char 
     return o->under->ops->is_awaited(o->under, e, trigger, at);
 }
 
+static const struct node_pool *
+overlay_node_pool(struct sched_view *v, const char *name)
+{
+    struct overlay *o = v->arg;
+
+    return o->under->ops->node_pool(o->under, name);
+}
+
 static const struct sched_view_ops ops = {
     .is_awaited = overlay_is_awaited,
+    .node_pool = overlay_node_pool,
     .latest_deployment = overlay_latest_deployment,
     .job = overlay_job,
     .allocs_by_job = overlay_allocs_by_job,

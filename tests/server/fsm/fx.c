@@ -56,6 +56,8 @@ see(struct fx *f)
     SEE(JOBS, it, mem_printf(f, "%s %s", x->namespace, x->id));
     it = state_nodes(t, f, NULL);
     SEE(NODES, it, x->id);
+    it = state_node_pools(t, f, NULL);
+    SEE(NODE_POOLS, it, x->name);
     it = state_allocs(t, f, NULL);
     SEE(ALLOCS, it, x->id);
     it = state_evals(t, f, NULL);
@@ -86,6 +88,7 @@ event_key(struct fx *f, const struct fsm_event *e, uint64_t *ret_modified)
     }
     OF(JOBS, job, mem_printf(f, "%s %s", x->namespace, x->id))
     OF(NODES, node, x->id)
+    OF(NODE_POOLS, node_pool, x->name)
     OF(ALLOCS, allocation, x->id)
     OF(EVALS, evaluation, x->id)
     OF(DEPLOYMENTS, deployment, x->id)
@@ -209,6 +212,35 @@ register_node(struct fx *f, struct node *n)
     in->node_register = type_new(in, &type_intent_node_register);
     in->node_register->node = n;
     in->node_register->eval_ids = strs(in, mem_printf(in, "ev-%lu", (unsigned long)f->index), NULL);
+    return apply(f, in);
+}
+
+void
+make_pools(struct fx *f)
+{
+    struct intent *in = intent_new(f, 0);
+    in->node_pool_init = type_new(in, &type_empty);
+    ck_assert_int_eq(apply(f, in)->err.code, 0);
+}
+
+struct fsm_result *
+put_pool(struct fx *f, const char *name)
+{
+    struct intent *in = intent_new(f, 0);
+    in->node_pool_upsert = type_new(in, &type_intent_node_pool_upsert);
+    struct node_pool *p = type_new(in, &type_node_pool);
+    p->name = name;
+    list_add(in, in->node_pool_upsert->node_pools, p);
+    return apply(f, in);
+}
+
+struct fsm_result *
+delete_pool(struct fx *f, const char *name)
+{
+    struct intent *in = intent_new(f, 0);
+    in->node_pool_delete = type_new(in, &type_intent_node_pool_delete);
+    in->node_pool_delete->names = strs(in, name, NULL);
+    in->node_pool_delete->region = "global";
     return apply(f, in);
 }
 

@@ -42,6 +42,10 @@ uint64_t table_index(struct fx *f, enum state_table table);
 struct fsm_result *put_job(struct fx *f, struct job *j, const char *eval_id);
 struct fsm_result *stop_job(struct fx *f, const char *id, bool purge, const char *eval_id);
 struct fsm_result *register_node(struct fx *f, struct node *n);
+/* The built-in pools, as a leader makes them. */
+void make_pools(struct fx *f);
+struct fsm_result *put_pool(struct fx *f, const char *name);
+struct fsm_result *delete_pool(struct fx *f, const char *name);
 struct fsm_result *node_status(struct fx *f, const char *id, const char *status);
 void ready_node(struct fx *f, const char *id);
 struct fsm_result *place(struct fx *f, struct allocation *a, struct allocation *stop);

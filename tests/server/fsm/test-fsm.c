@@ -582,6 +582,7 @@ static struct fx *
 play(void)
 {
     struct fx *f = fx_new();
+    make_pools(f);
     ready_node(f, "n1");
     ready_node(f, "n2");
     struct job *j = patient_job(f, "web");

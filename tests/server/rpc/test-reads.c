@@ -397,6 +397,7 @@ START_TEST(json_is_that_of_the_objects)
     ck_assert_uint_gt(dl->deployments.n, 0);
     const struct named ids[] = {{"Job.", "web"},
                                 {"Node.", node_id},
+                                {"NodePool.", "default"},
                                 {"Alloc.", al->allocations.v[0]->id},
                                 {"Eval.", eval},
                                 {"Deployment.", dl->deployments.v[0]->id},
@@ -404,6 +405,7 @@ START_TEST(json_is_that_of_the_objects)
     for (size_t k = 0; k < api_methods_n; k++) {
         const struct rpc_method *m = &api_methods[k];
         bool list = m->req == &type_list_request, one = m->req == &type_id_request;
+        bool in_pool = m->id == RPC_NODE_POOL_LIST_NODES || m->id == RPC_NODE_POOL_LIST_JOBS;
         if (!(m->flags & RPC_READ) || (!list && !one) || type_field(m->resp, "Meta", 4) == NULL)
             continue;
         for (unsigned i = 0; i < 16; i++) {
@@ -412,7 +414,8 @@ START_TEST(json_is_that_of_the_objects)
             struct id_request ir = {.list = &q, .all = i & 2, .related = i & 2};
             q = (struct list_options){.reverse = list && (i & 2)};
             ir.id = one ? id_for(m, ids) : NULL;
-            if (list && (i & 1))
+            lr.pool = in_pool ? "default" : NULL;
+            if (list && (i & 1) && !in_pool)
                 q.prefix = mem_strndup(w, id_for(m, ids), 2);
             same_as_json(w, m->id, list ? (const void *)&lr : &ir, &q);
             lr.job_id = "web";
@@ -511,6 +514,8 @@ START_TEST(filters_see_whole_objects)
         {RPC_NODE_LIST, "HTTPAddr contains 4646", 1},
         {RPC_NODE_LIST, "SecretID is not empty", SIZE_MAX},
         {RPC_NODE_LIST, "Drain == false", SIZE_MAX},
+        {RPC_NODE_POOL_LIST, "Name == default", 1},
+        {RPC_NODE_POOL_LIST, "Name != default", 1},
         {RPC_ALLOC_LIST, "Job.Type == service and Job.Priority == 50", 2},
         {RPC_ALLOC_LIST, "Job.Meta.team == a", 1},
         {RPC_ALLOC_LIST, "server in TaskStates", 1},

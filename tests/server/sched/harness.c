@@ -241,8 +241,16 @@ view_is_awaited(struct sched_view *v, const struct evaluation *e, const char *tr
     return any;
 }
 
+static const struct node_pool *
+view_node_pool(struct sched_view *v, const char *name)
+{
+    const struct harness *h = v->arg;
+
+    return h->pool != NULL && str_eq(h->pool->name, name) ? h->pool : NULL;
+}
+
 static const struct sched_view_ops ops = {view_job, view_allocs_by_job, view_allocs_by_node,
-                                          view_latest_deployment, view_is_awaited};
+                                          view_latest_deployment, view_is_awaited, view_node_pool};
 
 /* What the evaluation of that id was for comes now; what it has made comes later. */
 static void

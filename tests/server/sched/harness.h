@@ -19,6 +19,7 @@ struct harness {
     int64_t now;
     struct rng rng;
     struct scheduler_configuration config;
+    const struct node_pool *pool; /* NULL: none has a configuration of its own */
     struct { struct node **v; size_t n; } nodes;
     struct { struct job **v; size_t n; } jobs;     /* every version */
     struct { struct allocation **v; size_t n; } allocs;

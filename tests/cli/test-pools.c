@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node pool: what its commands print and take, against recorded answers.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "common/mem.h"
+#include "tests/cli/fake.h"
+#include "tests/lib/test.h"
+
+#define POOL(name, text) "{\"Name\":\"" name "\",\"Description\":\"" text "\""
+
+START_TEST(node_pools)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/node/pools?prefix=gpu", 200,
+         "[" POOL("gpu", "Fast") ",\"Meta\":{\"b\":\"2\",\"a\":\"1\"},\"NodeIdentityTTL\":86400000000000,"
+         "\"SchedulerConfiguration\":{\"SchedulerAlgorithm\":\"spread\","
+         "\"MemoryOversubscriptionEnabled\":true}}," POOL("gpu-2", "") "}]"},
+        {"GET /v1/node/pools?prefix=g", 200, "[" POOL("gpu", "Fast") "}," POOL("gpu-2", "") "}]"},
+        {"GET /v1/node/pools?prefix=x", 200, "[]"},
+        {"GET /v1/node/pools", 200, "[" POOL("all", "All") "}," POOL("gpu", "") "}]"},
+        {"GET /v1/node/pool/gpu/nodes", 200,
+         "[{\"ID\":\"" NODE_ID "\",\"Name\":\"n1\",\"Datacenter\":\"dc1\",\"NodePool\":\"gpu\","
+         "\"SchedulingEligibility\":\"eligible\",\"Status\":\"ready\"}]"},
+        {"GET /v1/node/pool/gpu/jobs", 200, "[" JOB_STUB "]"},
+        {"DELETE /v1/node/pool/gpu", 500, "node pool \"gpu\" has nodes in regions: [global]"},
+        {"DELETE /v1/node/pool/old", 200, ""},
+        {NULL, 0, NULL}});
+    check_out("node pool list", 0, "Name  Description\nall   All\ngpu   <none>\n");
+    check_out("node pool info gpu", 0,
+              "Name              = gpu\nDescription       = Fast\nNode Identity TTL = 24h0m0s\n\n"
+              "Metadata\na = 1\nb = 2\n\nScheduler Configuration\n"
+              "Scheduler Algorithm             = spread\nMemory Oversubscription Enabled = true\n");
+    check_out("node pool info -t {{.Name}} gpu", 0, "gpu\n");
+    ck_assert_int_eq(fake_run("node pool info g"), 1);
+    ck_assert_ptr_nonnull(strstr(fake_err(), "Prefix matched multiple node pools\n\nName   Desc"));
+    ck_assert_int_eq(fake_run("node pool nodes x"), 1);
+    ck_assert_ptr_nonnull(strstr(fake_err(), "No node pool with prefix \"x\" found"));
+    check_out("node pool nodes gpu", 0,
+              "ID        Node Pool  DC   Name  Class   Drain  Eligibility  Status\n"
+              "cccccccc  gpu        dc1  n1    <none>  false  eligible     ready\n");
+    check_out("node pool jobs gpu", 0,
+              "ID   Type     Priority  Status   Submit Date\n"
+              "web  service  50        running  2026-11-21T11:59:55Z\n");
+    check_out("node pool delete old", 0, "Successfully deleted node pool \"old\"!\n");
+    ck_assert_int_eq(fake_run("node pool delete gpu"), 1);
+    ck_assert_ptr_nonnull(strstr(fake_err(), "Error deleting node pool: "));
+}
+END_TEST
+
+/* What init has written is what apply takes, in both forms. */
+START_TEST(node_pool_files)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    char dir[] = "/tmp/paddock-cli-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    const char *path = mem_printf(ctx, "%s/pool", dir);
+    for (int i = 0; i < 2; i++) {
+        fake_answers((const struct answer[]){{"PUT /v1/node/pools", 200, ""}, {NULL, 0, NULL}});
+        const char *init = mem_printf(ctx, "node pool init %s%s", i == 0 ? "" : "-out json ", path);
+        const char *apply = mem_printf(ctx, "node pool apply %s%s", i == 0 ? "" : "-json ", path);
+        check_out(init, 0, mem_printf(ctx, "Example node pool specification written to %s\n", path));
+        ck_assert_int_eq(fake_run(init), 1);
+        ck_assert_ptr_nonnull(strstr(fake_err(), "already exists"));
+        check_out(apply, 0, "Successfully applied node pool \"example\"!\n");
+        ck_assert_ptr_nonnull(strstr(fake_body(), "\"Meta\":{\"environment\":\"prod\",\"owner\":\"sre\"}"));
+        unlink(path);
+    }
+    FILE *f = fopen(path, "w");
+    fputs("node_pool \"a\" {\n  descripton = \"x\"\n}\n", f);
+    fclose(f);
+    ck_assert_int_eq(fake_run(mem_printf(ctx, "node pool apply %s", path)), 1);
+    ck_assert_ptr_nonnull(strstr(fake_err(), "\"description\""));
+    f = fopen(path, "w");
+    fputs("node_pool \"a\" {}\nnode_pool \"b\" {}\n", f);
+    fclose(f);
+    ck_assert_int_eq(fake_run(mem_printf(ctx, "node pool apply %s", path)), 1);
+    ck_assert_ptr_nonnull(strstr(fake_err(), "one node_pool block is wanted, not 2"));
+    unlink(path);
+    rmdir(dir);
+}
+END_TEST
+
+TEST_SUITE("cli pools", node_pools, node_pool_files)
