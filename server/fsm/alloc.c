@@ -211,6 +211,20 @@ name_taken(struct apply *a, const struct allocation *in, const struct job *j, ui
     return false;
 }
 
+/* Nobody has stopped the silent allocation that is to be replaced, and its node is heard again
+ * since the plan was made: nothing is decided before its client has spoken, and then anew (S8,
+ * S13). */
+static bool
+came_back(struct apply *a, const struct allocation *in)
+{
+    const struct allocation *prev = state_alloc(a->t, a->tmp, in->previous_allocation);
+
+    if (prev == NULL || !alloc_live(prev) || !alloc_was_unknown(prev))
+        return false;
+    const struct node *n = state_node(a->t, a->tmp, prev->node_id);
+    return n != NULL && node_responsive(n);
+}
+
 static struct allocation *
 new_alloc(struct apply *a, const struct allocation *in)
 {
@@ -237,7 +251,8 @@ place_alloc(struct apply *a, const struct allocation *in, const struct job *plan
     /* The version must be stored: an allocation without its job can be shown to nobody. */
     if (jmi == 0 || !state_has_job_at(a->t, in->namespace, in->job_id, jmi))
         return;
-    if (old == NULL && (name_taken(a, in, j, jmi) || name_may_run(a, in, j))) {
+    if (old == NULL &&
+        (name_taken(a, in, j, jmi) || name_may_run(a, in, j) || came_back(a, in))) {
         a->res->names_taken++;
         return;
     }

@@ -40,7 +40,7 @@ struct deploy {
 };
 
 struct look {
-    char key[256];
+    char *key;
     char id[UUID_TEXT];
     uint64_t seen;
     struct deploy_out out;
@@ -243,9 +243,9 @@ pass_start(struct leader *l, int64_t now)
     d->due = INT64_MAX;
     HASH_ITER(hh, d->all, w, next)
     {
-        bool takes = p->n < DEPLOY_PASS_MAX && (w->news || w->due <= now);
-        if (takes && str_copy(p->v[p->n].key, sizeof(p->v[p->n].key), w->key)) {
+        if (p->n < DEPLOY_PASS_MAX && (w->news || w->due <= now)) {
             struct look *k = &p->v[p->n++];
+            k->key = mem_strdup(p, w->key);
             str_copy(k->id, sizeof(k->id), w->id);
             k->seen = w->seen;
             d->n_news -= w->news;

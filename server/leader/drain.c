@@ -215,6 +215,8 @@ pace_group(struct step *s, const struct task_group *tg, const struct allocation 
         const struct node *from = draining(s, a);
         if (from != NULL && forced(s, from->drain_strategy))
             continue; /* has just got its flag */
+        if (str_eq(a->client_status, ALLOC_UNKNOWN))
+            continue; /* as far as anybody knows it does not run, and cannot move */
         int64_t at = settled_at(a, m);
         if (at <= s->in->now)
             settled++;

@@ -316,6 +316,35 @@ START_TEST(marks_hold_while_nobody_spoke)
 }
 END_TEST
 
+/* S8: a plan that was made while nobody heard of its node comes when that heartbeats again. */
+START_TEST(nothing_replaces_what_is_heard_again)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    ready_node(f, "n2");
+    struct job *j = patient_job(f, "web");
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    struct allocation *a2 = make_alloc(f, j, "a2", "n2");
+    a2->previous_allocation = "a1";
+    for (int i = 0; i < 2; i++) { /* as unknown, and as running */
+        node_status(f, "n1", NODE_DOWN);
+        node_status(f, "n1", NODE_READY);
+        if (i == 1)
+            report(f, "n1", "a1", ALLOC_RUNNING);
+        ck_assert_uint_eq(place(f, a2, NULL)->names_taken, 1);
+        ck_assert_ptr_null(get_alloc(f, "a2"));
+    }
+    node_status(f, "n1", NODE_DOWN);
+    node_status(f, "n1", NODE_READY);
+    node_status(f, "n1", NODE_DOWN);
+    ck_assert_str_eq(get_alloc(f, "a1")->client_status, ALLOC_UNKNOWN);
+    ck_assert_uint_eq(place(f, a2, NULL)->names_taken, 0);
+    ck_assert_ptr_nonnull(get_alloc(f, "a2"));
+    fx_free(f);
+}
+END_TEST
+
 START_TEST(gate_waits_for_every_unknown)
 {
     struct fx *f = fx_new();
@@ -689,7 +718,7 @@ END_TEST
 TEST_SUITE("fsm-node", registering_writes_no_status, missed_heartbeat_index,
            a_heartbeat_voids_the_miss_behind_it, a_heartbeat_cancels_what_the_miss_began,
            a_rack_that_goes_is_judged_once, one_of_a_rack_that_was_heard_stays,
-           marks_hold_while_nobody_spoke,
+           marks_hold_while_nobody_spoke, nothing_replaces_what_is_heard_again,
            drain_is_set_changed_and_disabled, drain_ends_when_nothing_is_left,
            gate_waits_for_every_unknown, miss_while_initializing_keeps_the_promise,
            an_old_report_changes_nothing, what_has_ended_does_not_run_again,

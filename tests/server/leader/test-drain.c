@@ -382,6 +382,13 @@ START_TEST(nodes_share_the_budget)
     drain(&w, "n2", 0, false);
     drain(&w, "n3", 0, false);
     ck_assert_uint_eq(look(&w)->move.allocs.n, 2);
+    /* a silent one does not count as running, and cannot move */
+    w.h->allocs.v[0]->client_status = ALLOC_UNKNOWN;
+    struct drain_out *o = look(&w);
+    ck_assert_uint_eq(o->move.allocs.n, 1);
+    ck_assert_str_ne(o->move.allocs.v[0], w.h->allocs.v[0]->id);
+    w.h->allocs.v[1]->client_status = ALLOC_UNKNOWN;
+    ck_assert_uint_eq(look(&w)->move.allocs.n, 0);
     h_latest(w.h, "web")->stop = true;
     ck_assert_uint_eq(look(&w)->move.allocs.n, 0);
     world_free(&w);
