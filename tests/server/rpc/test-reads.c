@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "codec/codec.h"
 #include "common/str.h"
@@ -473,6 +474,70 @@ START_TEST(versions_of_a_large_job)
 }
 END_TEST
 
+/* What a release without node pools has left: a node and a job that name some, in a snapshot. */
+static void
+older_state(const char *dir)
+{
+    auto_mem void *ctx = mem_ctx("older");
+    const char *path = mem_printf(ctx, "%s/server", dir);
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    struct bench *b = bench_open_opts((struct core_opts){.dir = path,
+                                                         .addr = "127.0.0.1:4647",
+                                                         .boot_id = "older", /* the cache is not kept */
+                                                         .state_max = 256 << 20,
+                                                         .segment_bytes = 64 << 10,
+                                                         .snapshot_entries = 2,
+                                                         .snapshot_bytes = 1 << 20});
+    struct intent *in = intent_new(ctx, 1);
+    in->node_register = type_new(in, &type_intent_node_register);
+    in->node_register->node = make_node(in, "n1");
+    in->node_register->node->node_pool = "gpu";
+    bench_apply(b, ctx, in, &e);
+    in = intent_new(ctx, 2);
+    in->job_register = type_new(in, &type_intent_job_register);
+    in->job_register->job = make_job(in, "j", 1);
+    in->job_register->job->node_pool = "cpu";
+    for (int i = 0; i < 5; i++) /* until a snapshot is due */
+        bench_apply(b, ctx, in, &e);
+    ck_assert_int_eq(e.code, 0);
+    bench_close(b);
+}
+
+START_TEST(an_older_state_has_pools_as_soon_as_somebody_leads)
+{
+    const char *dir = tmp_dir();
+    older_state(dir);
+    struct list_options q = {0};
+    struct list_request req = {.list = &q};
+    static const char *const want[] = {"all", "cpu", "default", "gpu"};
+    for (int again = 0; again < 2; again++) {
+        struct world *w = world_open(dir);
+        const struct node_pool_list_response *r = NULL;
+        int64_t end = clock_mono_ns() + 15 * NS_PER_S;
+        while (r == NULL && clock_mono_ns() < end) { /* the leader's entry is on its way */
+            r = call(w, RPC_NODE_POOL_LIST, &req);
+            ck_assert(r != NULL || w->err.code == -ERR_UNAVAILABLE);
+        }
+        ck_assert_ptr_nonnull(r);
+        ck_assert_uint_eq(r->node_pools.n, ARRAY_LEN(want));
+        for (size_t i = 0; i < ARRAY_LEN(want); i++)
+            ck_assert_str_eq(r->node_pools.v[i]->name, want[i]);
+        req.pool = "gpu";
+        ck_assert_uint_eq(CALL(w, RPC_NODE_POOL_LIST_NODES, node_list_response, &req)->nodes.n, 1);
+        req.pool = "cpu";
+        ck_assert_uint_eq(CALL(w, RPC_NODE_POOL_LIST_JOBS, job_list_response, &req)->jobs.n, 1);
+        req.pool = "all";
+        ck_assert_uint_eq(CALL(w, RPC_NODE_POOL_LIST_NODES, node_list_response, &req)->nodes.n, 1);
+        req.pool = "none";
+        ck_assert_uint_eq(CALL(w, RPC_NODE_POOL_LIST_JOBS, job_list_response, &req)->jobs.n, 0);
+        ck_assert_uint_eq(CALL(w, RPC_NODE_POOL_LIST_NODES, node_list_response, &req)->nodes.n, 0);
+        req.pool = NULL;
+        world_close(w);
+    }
+}
+END_TEST
+
 static size_t
 found(struct world *w, enum rpc_id rpc, const char *filter)
 {
@@ -601,4 +666,5 @@ TEST_SUITE_TIMEOUT("reads", 60, a_job_is_of_the_namespace_of_its_call,
                    a_purge_wakes_lists_of_its_prefix_only,
                    evaluations_of_a_job_wake_for_that_job_only, indexes_and_pages,
                    lists_come_in_parts, an_object_comes_as_json, json_is_that_of_the_objects,
-                   versions_of_a_large_job, filters_see_whole_objects)
+                   versions_of_a_large_job, an_older_state_has_pools_as_soon_as_somebody_leads,
+                   filters_see_whole_objects)

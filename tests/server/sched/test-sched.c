@@ -418,16 +418,25 @@ START_TEST(anti_affinity_scores)
 }
 END_TEST
 
-/* V13: bin-pack and spread choose differently. */
+/* V13: bin-pack and spread choose differently; what the job's pool says goes before what is said for all. */
 START_TEST(algorithm_chooses)
 {
-    static const char *const algo[] = {"binpack", "spread"};
-    static const char *const want[] = {"n2", "n3"};
+    static const struct {
+        const char *all, *pool, *says, *want;
+    } rows[] = {{"binpack", NULL, NULL, "n2"},
+                {"spread", NULL, NULL, "n3"},
+                {"binpack", POOL_DEFAULT, "spread", "n3"},
+                {"spread", POOL_DEFAULT, "binpack", "n2"},
+                {"spread", POOL_DEFAULT, NULL, "n3"},
+                {"binpack", "other", "spread", "n2"}};
 
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct harness *h = h_new();
         struct node *n1 = h_node(h, "n1"), *n3;
-        h->config.scheduler_algorithm = algo[i];
+        struct node_pool_scheduler_configuration own = {.scheduler_algorithm = rows[i].says};
+        struct node_pool pool = {.name = rows[i].pool, .scheduler_configuration = &own};
+        h->config.scheduler_algorithm = rows[i].all;
+        h->pool = rows[i].pool != NULL ? &pool : NULL;
         h_node(h, "n2");
         n3 = h_node(h, "n3");
         n1->node_resources->cpu->cpu_shares = 16000 - 12000;
@@ -440,7 +449,35 @@ START_TEST(algorithm_chooses)
         /* n1 as in the vector would score between the two; here it is simply not the best */
         h_register(h, j);
         h_eval(h, "web");
-        ck_assert_str_eq(h->allocs.v[0]->node_name, want[i]);
+        ck_assert_msg(str_eq(h->allocs.v[0]->node_name, rows[i].want), "row %zu", i);
+        h_free(h);
+    }
+}
+END_TEST
+
+/* memory_max counts where the pool says so, or says nothing and all do. */
+START_TEST(a_pool_decides_about_oversubscription)
+{
+    static const struct {
+        bool all, set, says, want;
+    } rows[] = {{false, false, false, false}, {true, false, false, true},
+                {false, true, true, true},    {true, true, false, false}};
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct harness *h = h_new();
+        struct node_pool_scheduler_configuration own = {
+            .memory_oversubscription_enabled = {rows[i].set, rows[i].says}};
+        struct node_pool pool = {.name = POOL_DEFAULT, .scheduler_configuration = &own};
+        h->config.memory_oversubscription_enabled = rows[i].all;
+        h->pool = &pool;
+        h_node(h, "n1");
+        struct job *j = h_job(h, "web", JOB_SERVICE, 1);
+        j->task_groups.v[0]->tasks.v[0]->resources->memory_max_mb = 4096;
+        h_register(h, j);
+        h_eval(h, "web");
+        const struct allocated_resources *r = h->allocs.v[0]->allocated_resources;
+        int64_t max = map_get(r->tasks, "t")->v->memory->memory_max_mb;
+        ck_assert_msg(max == (rows[i].want ? 4096 : 0), "row %zu: %ld", i, (long)max);
         h_free(h);
     }
 }
@@ -449,4 +486,4 @@ END_TEST
 TEST_SUITE("sched", operators, versions, refused_constraints, hostile_pattern, targets_and_classes,
            fit_scores, lifecycle_demand, port_ranges, ports_are_given, static_ports_are_exclusive,
            missing_host_network, reschedule_delays, names_fill_gaps, anti_affinity_scores,
-           algorithm_chooses)
+           algorithm_chooses, a_pool_decides_about_oversubscription)
