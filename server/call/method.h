@@ -43,12 +43,16 @@ enum row_order {
 };
 
 struct read_row {
-    unsigned tables;                       /* what it depends on */
-    uint64_t (*key)(const struct read *r); /* state_key_*(): of them only this; NULL: any row */
-    read_fn *run;                          /* read_one, read_list, or one of its own */
+    unsigned tables; /* what it depends on; the first one has what is read */
+    /* Of them only the rows of the object that the request names: by id, and by namespace where the
+     * object is a job. 0: what key() says, or without a key() any row. */
+    enum state_watch_kind about;
+    uint64_t (*key)(const struct read *r);
+    read_fn *run; /* read_one, read_list, or one of its own */
     /* The node that asks, as which `run` has proved it. NULL: no node asks. */
     const char *(*node)(const struct read *r);
-    /* read_one: the object, NULL when there is none. The index is that of its last change. */
+    /* read_one: the object, NULL when there is none. The index is that of its last change. Without
+     * this function the row of the table that the request names. */
     void *(*get)(struct read *r, struct state_txn *t);
     /* ... and as JSON: a member beside those of its type, its name and *value. NULL: none. */
     const char *(*more)(const void *obj, const char **value);
@@ -56,7 +60,10 @@ struct read_row {
     enum row_order order;
     bool hex; /* its prefix is one of an id of hex digits */
     bool no_prefix; /* a prefix is refused: it could be one of several names */
-    struct state_iter *(*rows)(struct read *r, struct state_txn *t);
+    /* Its rows are those of the index that belong to the object that the request names. Where it
+     * names none: all of the index by creation, or of the table those whose id has the prefix. */
+    enum state_by by;
+    struct state_iter *(*rows)(struct read *r, struct state_txn *t); /* NULL: these */
     bool (*takes)(const struct read *r, const void *whole); /* NULL: all */
     /* What is no projection; new memory goes under `whole`. NULL: nothing. */
     void (*finish)(struct read *r, struct state_txn *t, void *whole, void *row);
@@ -94,9 +101,9 @@ struct read {
 };
 
 read_fn read_one, read_list;
-/* From the table of the row, lean where the answer is. */
-void *read_object(struct read *r, struct state_txn *t, enum state_table table,
-                  struct state_key key);
+/* What the request names, from the table of the row, lean where the answer is. */
+void *read_object(struct read *r, struct state_txn *t);
+struct state_iter *read_rows(struct read *r, struct state_txn *t);
 /* Memory of the answer. */
 struct buf *read_buf(struct read *r, size_t max, size_t guess);
 /* How the objects of an answer in JSON are read. */

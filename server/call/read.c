@@ -226,6 +226,18 @@ wait_ms(const struct call *c)
     return ms + (int64_t)(env_random(server_env(c->s)) % (uint64_t)(ms / 16 + 1));
 }
 
+/* What belongs to a job is named by its namespace as well. */
+static struct state_key
+named(const struct read *r)
+{
+    static const unsigned of_jobs = 1U << WATCH_JOB | 1U << WATCH_JOB_ALLOCS |
+                                    1U << WATCH_JOB_EVALS | 1U << WATCH_JOB_DEPLOYMENTS;
+
+    if (of_jobs & 1U << r->row->about)
+        return (struct state_key){read_ns(r), read_id(r), 0};
+    return (struct state_key){.a = read_id(r)};
+}
+
 void
 read_start(struct call *c, const struct read_row *row)
 {
@@ -237,7 +249,10 @@ read_start(struct call *c, const struct read_row *row)
     *r = (struct read){
         .s = c->s, .call = c, .method = c->method, .row = row, .req = c->req, .env = c->env};
     r->list = list != NULL && *list != NULL ? *list : &no_options;
-    r->key = row->key != NULL ? row->key(r) : 0;
+    if (row->about != 0)
+        r->key = state_watch_key(row->about, named(r).a, named(r).b);
+    else
+        r->key = row->key != NULL ? row->key(r) : 0;
     read_try(c);
 }
 
@@ -271,9 +286,32 @@ read_resp(struct read *r)
     return r->resp;
 }
 
-void *
-read_object(struct read *r, struct state_txn *t, enum state_table table, struct state_key key)
+static enum state_table
+table_of(const struct read_row *row)
 {
+    return (enum state_table)__builtin_ctz(row->tables);
+}
+
+struct state_iter *
+read_rows(struct read *r, struct state_txn *t)
+{
+    const struct read_row *row = r->row;
+
+    if (row->rows != NULL)
+        return row->rows(r, t);
+    if (row->about == 0 && (row->order == ORDER_ID || !str_empty(r->list->prefix)))
+        return state_ids(t, r->ctx, table_of(row), r->list->prefix);
+    const struct state_key key = row->about != 0 ? named(r) : (struct state_key){.a = NULL};
+    const char *const texts[] = {key.a, key.b};
+    return state_by_rows(t, r->ctx, row->by, texts, key.a == NULL ? 0 : key.b == NULL ? 1 : 2);
+}
+
+void *
+read_object(struct read *r, struct state_txn *t)
+{
+    enum state_table table = table_of(r->row);
+    struct state_key key = named(r);
+
     r->too_large = r->here && state_row_bytes(t, table, key) > READ_HERE_BYTES;
     return !r->too_large ? state_get_lean(t, r->ctx, table, key, r->lean) : NULL;
 }
@@ -342,11 +380,12 @@ read_one(struct read *r, struct state_txn *t, struct err *e)
 
     (void)e;
     r->lean = read_lean(r, f->sub, f->sub);
-    void *obj = r->row->get(r, t);
+    void *(*get)(struct read *, struct state_txn *) = r->row->get ? r->row->get : read_object;
+    void *obj = get(r, t);
     void **to = type_member(r->method->resp, read_resp(r), f->wire);
     if (obj != NULL && (r->list->part == 0 || !put_json(r, t, f->sub, obj))) {
         if (TAKE(r->lean) != NULL)
-            obj = r->row->get(r, t);
+            obj = get(r, t);
         *to = obj;
     }
     r->index = obj != NULL ? *(const uint64_t *)type_member(f->sub, obj, "ModifyIndex")

@@ -10,14 +10,6 @@ enum { GET_ALLOCS_ROOM = 64 << 10 }; /* of a frame, for what is between allocati
 
 /* --- allocations --- */
 
-/* By id those of a prefix, all in the order in which they were made. */
-static struct state_iter *
-list_rows(struct read *r, struct state_txn *t)
-{
-    return str_empty(r->list->prefix) ? state_allocs_by_create(t, r->ctx)
-                                      : state_allocs(t, r->ctx, r->list->prefix);
-}
-
 static bool
 list_takes(const struct read *r, const void *whole)
 {
@@ -48,17 +40,11 @@ const struct read_row read_alloc_list = {.tables = STATE_BIT(STATE_ALLOCS),
                                          .run = read_list,
                                          .order = ORDER_CREATE,
                                          .hex = true,
-                                         .rows = list_rows,
+                                         .by = STATE_ALLOCS_BY_CREATE,
                                          .takes = list_takes,
                                          .finish = list_finish,
                                          ALLOC_ROWS_LEAN,
                                          .whole = list_whole};
-
-static uint64_t
-alloc_key(const struct read *r)
-{
-    return state_key_alloc(read_id(r));
-}
 
 static void *
 alloc_get(struct read *r, struct state_txn *t)
@@ -73,7 +59,7 @@ alloc_get(struct read *r, struct state_txn *t)
 }
 
 const struct read_row read_alloc_get_alloc = {
-    .tables = STATE_BIT(STATE_ALLOCS), .key = alloc_key, .run = read_one, .get = alloc_get};
+    .tables = STATE_BIT(STATE_ALLOCS), .about = WATCH_ALLOC, .run = read_one, .get = alloc_get};
 
 /* --- what a client fetches --- */
 
@@ -198,13 +184,6 @@ const struct write_row write_alloc_stop = {prepare_stop, alloc_stopped};
 
 /* --- evaluations --- */
 
-static struct state_iter *
-eval_list_rows(struct read *r, struct state_txn *t)
-{
-    return str_empty(r->list->prefix) ? state_evals_by_create(t, r->ctx)
-                                      : state_evals(t, r->ctx, r->list->prefix);
-}
-
 static bool
 eval_list_takes(const struct read *r, const void *whole)
 {
@@ -222,7 +201,7 @@ eval_list_key(const struct read *r)
     const char *job = ((const struct list_request *)r->req)->job_id;
     bool of_job = !str_empty(job) && !str_eq(read_ns(r), NS_ALL);
 
-    return of_job ? state_key_job_evals(read_ns(r), job) : 0;
+    return of_job ? state_watch_key(WATCH_JOB_EVALS, read_ns(r), job) : 0;
 }
 
 const struct read_row read_eval_list = {.tables = STATE_BIT(STATE_EVALS),
@@ -230,7 +209,7 @@ const struct read_row read_eval_list = {.tables = STATE_BIT(STATE_EVALS),
                                         .run = read_list,
                                         .order = ORDER_CREATE,
                                         .hex = true,
-                                        .rows = eval_list_rows,
+                                        .by = STATE_EVALS_BY_CREATE,
                                         .takes = eval_list_takes,
                                         .needs = "Status JobID"};
 
@@ -251,16 +230,10 @@ fill_related(struct state_txn *t, void *ctx, struct evaluation *e)
     }
 }
 
-static uint64_t
-eval_key(const struct read *r)
-{
-    return state_key_eval(read_id(r));
-}
-
 static void *
 eval_get(struct read *r, struct state_txn *t)
 {
-    struct evaluation *e = read_object(r, t, STATE_EVALS, (struct state_key){.a = read_id(r)});
+    struct evaluation *e = read_object(r, t);
 
     if (e != NULL && ((const struct id_request *)r->req)->related)
         fill_related(t, r->ctx, e);
@@ -274,7 +247,7 @@ eval_whole(const struct read *r)
 }
 
 const struct read_row read_eval_get_eval = {.tables = STATE_BIT(STATE_EVALS),
-                                            .key = eval_key,
+                                            .about = WATCH_EVAL,
                                             .run = read_one,
                                             .get = eval_get,
                                             .needs = "",
@@ -310,21 +283,9 @@ prepare_delete(struct write *w, struct state_txn *t, struct err *e)
 
 const struct write_row write_eval_delete = {prepare_delete, evals_deleted};
 
-static uint64_t
-eval_allocs_key(const struct read *r)
-{
-    return state_key_eval_allocs(read_id(r));
-}
-
-static struct state_iter *
-eval_allocs_rows(struct read *r, struct state_txn *t)
-{
-    return state_allocs_by_eval(t, r->ctx, read_id(r));
-}
-
 const struct read_row read_eval_allocations = {.tables = STATE_BIT(STATE_ALLOCS),
-                                               .key = eval_allocs_key,
+                                               .about = WATCH_EVAL_ALLOCS,
                                                .run = read_list,
-                                               .rows = eval_allocs_rows,
+                                               .by = STATE_ALLOCS_BY_EVAL,
                                                .finish = endpoint_alloc_row,
                                                ALLOC_ROWS_LEAN};

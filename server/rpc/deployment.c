@@ -9,13 +9,6 @@
 
 /* --- reads --- */
 
-static struct state_iter *
-list_rows(struct read *r, struct state_txn *t)
-{
-    return str_empty(r->list->prefix) ? state_deployments_by_create(t, r->ctx)
-                                      : state_deployments(t, r->ctx, r->list->prefix);
-}
-
 static bool
 list_takes(const struct read *r, const void *whole)
 {
@@ -26,52 +19,21 @@ const struct read_row read_deployment_list = {.tables = STATE_BIT(STATE_DEPLOYME
                                               .run = read_list,
                                               .order = ORDER_CREATE,
                                               .hex = true,
-                                              .rows = list_rows,
+                                              .by = STATE_DEPLOYMENTS_BY_CREATE,
                                               .takes = list_takes,
                                               .needs = ""};
 
-static uint64_t
-deployment_key(const struct read *r)
-{
-    return state_key_deployment(read_id(r));
-}
-
-static void *
-deployment_get(struct read *r, struct state_txn *t)
-{
-    return read_object(r, t, STATE_DEPLOYMENTS, (struct state_key){read_id(r), NULL, 0});
-}
-
 const struct read_row read_deployment_get_deployment = {.tables = STATE_BIT(STATE_DEPLOYMENTS),
-                                                        .key = deployment_key,
+                                                        .about = WATCH_DEPLOYMENT,
                                                         .run = read_one,
-                                                        .get = deployment_get,
                                                         .needs = ""};
 
-static uint64_t
-allocs_key(const struct read *r)
-{
-    return state_key_deployment_allocs(read_id(r));
-}
-
-static struct state_iter *
-allocs_rows(struct read *r, struct state_txn *t)
-{
-    return state_allocs_by_deployment(t, r->ctx, read_id(r));
-}
-
 const struct read_row read_deployment_allocations = {.tables = STATE_BIT(STATE_ALLOCS),
-                                                     .key = allocs_key,
+                                                     .about = WATCH_DEPLOYMENT_ALLOCS,
                                                      .run = read_list,
-                                                     .rows = allocs_rows,
+                                                     .by = STATE_ALLOCS_BY_DEPLOYMENT,
                                                      .finish = endpoint_alloc_row,
                                                      ALLOC_ROWS_LEAN};
-
-static uint64_t
-job_key(const struct read *r)
-{
-    return state_key_job_deployments(read_ns(r), read_id(r));
-}
 
 static struct state_iter *
 job_rows(struct read *r, struct state_txn *t)
@@ -91,7 +53,7 @@ job_takes(const struct read *r, const void *whole)
 }
 
 const struct read_row read_job_deployments = {.tables = STATE_BIT(STATE_DEPLOYMENTS),
-                                              .key = job_key,
+                                              .about = WATCH_JOB_DEPLOYMENTS,
                                               .run = read_list,
                                               .rows = job_rows,
                                               .takes = job_takes,
@@ -107,8 +69,10 @@ latest_get(struct read *r, struct state_txn *t)
     return d != NULL && (all || j == NULL || d->job_create_index == j->create_index) ? d : NULL;
 }
 
-const struct read_row read_job_latest_deployment = {
-    .tables = STATE_BIT(STATE_DEPLOYMENTS), .key = job_key, .run = read_one, .get = latest_get};
+const struct read_row read_job_latest_deployment = {.tables = STATE_BIT(STATE_DEPLOYMENTS),
+                                                    .about = WATCH_JOB_DEPLOYMENTS,
+                                                    .run = read_one,
+                                                    .get = latest_get};
 
 /* --- writes --- */
 

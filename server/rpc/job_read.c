@@ -14,20 +14,8 @@
 #include "server/call/method.h"
 #include "server/sched/query/explain.h"
 
-static uint64_t
-job_key(const struct read *r)
-{
-    return state_key_job(read_ns(r), read_id(r));
-}
-
-static void *
-get(struct read *r, struct state_txn *t)
-{
-    return read_object(r, t, STATE_JOBS, (struct state_key){read_ns(r), read_id(r), 0});
-}
-
 const struct read_row read_job_get_job = {
-    .tables = STATE_BIT(STATE_JOBS), .key = job_key, .run = read_one, .get = get, .needs = ""};
+    .tables = STATE_BIT(STATE_JOBS), .about = WATCH_JOB, .run = read_one, .needs = ""};
 
 static struct state_iter *
 list_rows(struct read *r, struct state_txn *t)
@@ -90,12 +78,6 @@ const struct read_row read_node_pool_list_jobs = {.tables = STATE_BIT(STATE_JOBS
                                                   .makes = "JobSummary Meta ParameterizedJob",
                                                   .whole = list_whole};
 
-static uint64_t
-allocs_key(const struct read *r)
-{
-    return state_key_job_allocs(read_ns(r), read_id(r));
-}
-
 static struct state_iter *
 allocs_rows(struct read *r, struct state_txn *t)
 {
@@ -114,41 +96,22 @@ allocs_takes(const struct read *r, const void *whole)
 }
 
 const struct read_row read_job_allocations = {.tables = STATE_BIT(STATE_ALLOCS),
-                                              .key = allocs_key,
+                                              .about = WATCH_JOB_ALLOCS,
                                               .run = read_list,
                                               .rows = allocs_rows,
                                               .takes = allocs_takes,
                                               .finish = endpoint_alloc_row,
                                               ALLOC_ROWS_LEAN};
 
-static uint64_t
-evals_key(const struct read *r)
-{
-    return state_key_job_evals(read_ns(r), read_id(r));
-}
-
-static struct state_iter *
-evals_rows(struct read *r, struct state_txn *t)
-{
-    return state_evals_by_job(t, r->ctx, read_ns(r), read_id(r));
-}
-
 const struct read_row read_job_evaluations = {.tables = STATE_BIT(STATE_EVALS),
-                                              .key = evals_key,
+                                              .about = WATCH_JOB_EVALS,
                                               .run = read_list,
-                                              .rows = evals_rows,
+                                              .by = STATE_EVALS_BY_JOB,
                                               .needs = ""};
 
-static void *
-summary_get(struct read *r, struct state_txn *t)
-{
-    return read_object(r, t, STATE_SUMMARIES, (struct state_key){read_ns(r), read_id(r), 0});
-}
-
 const struct read_row read_job_summary = {.tables = STATE_BIT(STATE_SUMMARIES),
-                                          .key = job_key,
+                                          .about = WATCH_JOB,
                                           .run = read_one,
-                                          .get = summary_get,
                                           .needs = ""};
 
 /* What the index of the first answer is: the others do not wait. */
@@ -199,7 +162,7 @@ versions_run(struct read *r, struct state_txn *t, struct err *e)
 }
 
 const struct read_row read_job_versions = {
-    .tables = STATE_BIT(STATE_JOBS), .key = job_key, .run = versions_run};
+    .tables = STATE_BIT(STATE_JOBS), .about = WATCH_JOB, .run = versions_run};
 
 /* What would become of one more allocation. */
 static int

@@ -219,7 +219,7 @@ read_list(struct read *r, struct state_txn *t, struct err *e)
 
     if (rows_begin(&l, r, e) < 0)
         return e->code;
-    struct state_iter *it = row->rows(r, t);
+    struct state_iter *it = read_rows(r, t);
     state_iter_seek(it, r->list->next_token, r->list->reverse);
     for (;;) {
         void *ctx = rows_ctx(&l), *whole;

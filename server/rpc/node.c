@@ -290,16 +290,10 @@ const struct write_row write_node_update_alloc = {prepare_update_alloc, write_re
 
 /* --- reads --- */
 
-static uint64_t
-node_key(const struct read *r)
-{
-    return state_key_node(read_id(r));
-}
-
 static void *
 node_get(struct read *r, struct state_txn *t)
 {
-    struct node *n = read_object(r, t, STATE_NODES, (struct state_key){.a = read_id(r)});
+    struct node *n = read_object(r, t);
 
     if (n != NULL)
         n->secret_id = NULL;
@@ -316,17 +310,11 @@ node_more(const void *obj, const char **value)
 }
 
 const struct read_row read_node_get_node = {.tables = STATE_BIT(STATE_NODES),
-                                            .key = node_key,
+                                            .about = WATCH_NODE,
                                             .run = read_one,
                                             .get = node_get,
                                             .more = node_more,
                                             .needs = "DrainStrategy"};
-
-static struct state_iter *
-list_rows(struct read *r, struct state_txn *t)
-{
-    return state_nodes(t, r->ctx, r->list->prefix);
-}
 
 static void
 copy_os(const void *ctx, struct node_list_stub *s, const struct node *n)
@@ -372,7 +360,6 @@ list_whole(const struct read *r)
 const struct read_row read_node_list = {.tables = STATE_BIT(STATE_NODES),
                                         .run = read_list,
                                         .hex = true,
-                                        .rows = list_rows,
                                         .finish = list_finish,
                                         .needs = "HTTPAddr DrainStrategy",
                                         .makes = "Address Version Drain Attributes NodeResources "
@@ -398,19 +385,6 @@ const struct read_row read_node_pool_list_nodes = {.tables = STATE_BIT(STATE_NOD
                                                             "NodeResources ReservedResources",
                                                    .whole = list_whole};
 
-static uint64_t
-allocs_key(const struct read *r)
-{
-    return state_key_node_allocs(read_id(r));
-}
-
-/* Of all namespaces, whichever is asked for. */
-static struct state_iter *
-allocs_rows(struct read *r, struct state_txn *t)
-{
-    return state_allocs_by_node(t, r->ctx, read_id(r));
-}
-
 static void
 allocs_finish(struct read *r, struct state_txn *t, void *whole, void *row)
 {
@@ -419,10 +393,11 @@ allocs_finish(struct read *r, struct state_txn *t, void *whole, void *row)
     endpoint_alloc_totals(whole, row);
 }
 
+/* Of all namespaces, whichever is asked for. */
 const struct read_row read_node_get_allocs = {.tables = STATE_BIT(STATE_ALLOCS),
-                                              .key = allocs_key,
+                                              .about = WATCH_NODE_ALLOCS,
                                               .run = read_list,
-                                              .rows = allocs_rows,
+                                              .by = STATE_ALLOCS_BY_NODE,
                                               .finish = allocs_finish};
 
 /* What the node is to run: ids and the index of the server's last word on each. The answer's index
@@ -466,7 +441,7 @@ client_allocs_node(const struct read *r)
 static uint64_t
 client_allocs_key(const struct read *r)
 {
-    return state_key_node_allocs(client_allocs_node(r));
+    return state_watch_key(WATCH_NODE_ALLOCS, client_allocs_node(r), NULL);
 }
 
 const struct read_row read_node_get_client_allocs = {.tables = STATE_BIT(STATE_ALLOCS),

@@ -28,26 +28,8 @@ list_run(struct read *r, struct state_txn *t, struct err *e)
     return endpoint_pools_there(t, e) < 0 ? e->code : read_list(r, t, e);
 }
 
-static struct state_iter *
-list_rows(struct read *r, struct state_txn *t)
-{
-    return state_node_pools(t, r->ctx, r->list->prefix);
-}
-
 const struct read_row read_node_pool_list = {
-    .tables = STATE_BIT(STATE_NODE_POOLS), .run = list_run, .rows = list_rows};
-
-static uint64_t
-pool_key(const struct read *r)
-{
-    return state_key_node_pool(read_id(r));
-}
-
-static void *
-pool_get(struct read *r, struct state_txn *t)
-{
-    return read_object(r, t, STATE_NODE_POOLS, (struct state_key){.a = read_id(r)});
-}
+    .tables = STATE_BIT(STATE_NODE_POOLS), .run = list_run};
 
 static int
 get_run(struct read *r, struct state_txn *t, struct err *e)
@@ -56,7 +38,7 @@ get_run(struct read *r, struct state_txn *t, struct err *e)
 }
 
 const struct read_row read_node_pool_get_node_pool = {
-    .tables = STATE_BIT(STATE_NODE_POOLS), .key = pool_key, .run = get_run, .get = pool_get};
+    .tables = STATE_BIT(STATE_NODE_POOLS), .about = WATCH_NODE_POOL, .run = get_run};
 
 /* --- writes --- */
 

@@ -9,62 +9,26 @@
 #include "common/str.h"
 #include "server/call/method.h"
 
-static struct state_iter *
-jobs_of(const struct read *r, struct state_txn *t, const char *prefix)
-{
-    return state_jobs(t, r->ctx, read_ns(r), prefix);
-}
-
-static struct state_iter *
-allocs_of(const struct read *r, struct state_txn *t, const char *prefix)
-{
-    return state_allocs(t, r->ctx, prefix);
-}
-
-static struct state_iter *
-evals_of(const struct read *r, struct state_txn *t, const char *prefix)
-{
-    return state_evals(t, r->ctx, prefix);
-}
-
-static struct state_iter *
-nodes_of(const struct read *r, struct state_txn *t, const char *prefix)
-{
-    return state_nodes(t, r->ctx, prefix);
-}
-
-static struct state_iter *
-deployments_of(const struct read *r, struct state_txn *t, const char *prefix)
-{
-    return state_deployments(t, r->ctx, prefix);
-}
-
-static struct state_iter *
-node_pools_of(const struct read *r, struct state_txn *t, const char *prefix)
-{
-    return state_node_pools(t, r->ctx, prefix);
-}
-
-/* Nomad's kinds of objects. `rows` NULL: there are none but the one that everybody has. */
+/* Nomad's kinds of objects. `type` NULL: there are none but the one that everybody has. */
 static const struct kind {
     const char *name;
     const struct type *type;
-    struct state_iter *(*rows)(const struct read *r, struct state_txn *t, const char *prefix);
+    enum state_table table;
     bool hex; /* ids of hex digits */
     const char *name_of_all;
 } kinds[] = {
-    {"allocs", &type_allocation, allocs_of, true, NULL},
-    {"deployment", &type_deployment, deployments_of, true, NULL},
-    {"evals", &type_evaluation, evals_of, true, NULL},
-    {"host_volumes", NULL, NULL, true, NULL},
-    {"jobs", &type_job, jobs_of, false, NULL},
-    {"namespaces", NULL, NULL, false, NS_DEFAULT},
-    {"node_pools", &type_node_pool, node_pools_of, false, NULL},
-    {"nodes", &type_node, nodes_of, true, NULL},
-    {"plugins", NULL, NULL, false, NULL},
-    {"scaling_policy", NULL, NULL, true, NULL},
-    {"vars", NULL, NULL, false, NULL},
-    {"volumes", NULL, NULL, false, NULL},
+    {"allocs", &type_allocation, STATE_ALLOCS, true, NULL},
+    {"deployment", &type_deployment, STATE_DEPLOYMENTS, true, NULL},
+    {"evals", &type_evaluation, STATE_EVALS, true, NULL},
+    {"host_volumes", .hex = true},
+    {"jobs", &type_job, STATE_JOBS, false, NULL},
+    {"namespaces", .name_of_all = NS_DEFAULT},
+    {"node_pools", &type_node_pool, STATE_NODE_POOLS, false, NULL},
+    {"nodes", &type_node, STATE_NODES, true, NULL},
+    {"plugins", .hex = false},
+    {"scaling_policy", .hex = true},
+    {"vars", .hex = false},
+    {"volumes", .hex = false},
 };
 
 static const char *
@@ -101,9 +65,10 @@ find(const struct read *r, struct state_txn *t, const struct kind *k, const char
 
     if (k->name_of_all != NULL && str_prefix(k->name_of_all, prefix))
         list_add(resp, *found, k->name_of_all);
-    if (k->rows == NULL || key == NULL)
+    if (k->type == NULL || key == NULL)
         return;
-    struct state_iter *it = k->rows(r, t, key);
+    struct state_iter *it = k->table == STATE_JOBS ? state_jobs(t, r->ctx, read_ns(r), key)
+                                                   : state_ids(t, r->ctx, k->table, key);
     for (void *obj; (obj = state_next(it, r->ctx)) != NULL; talloc_free(obj)) {
         const char *ns = member_text(k->type, obj, "Namespace"),
                    *id = member_text(k->type, obj, "ID");

@@ -247,8 +247,8 @@ iter_ns(struct state_txn *t, const void *ctx, unsigned table, const char *ns, co
     return it;
 }
 
-static struct state_iter *
-iter_id(struct state_txn *t, const void *ctx, unsigned table, const char *prefix)
+struct state_iter *
+state_ids(struct state_txn *t, const void *ctx, enum state_table table, const char *prefix)
 {
     struct key k = {.n = 0};
     size_t n = str_empty(prefix) ? 0 : strlen(prefix);
@@ -372,36 +372,6 @@ state_find_version(struct state_txn *t, const void *ctx, const char *ns, const c
         if (is(j, arg))
             return state_job_at(t, ctx, ns, id, j->job_modify_index);
     return NULL;
-}
-
-struct state_iter *
-state_nodes(struct state_txn *t, const void *ctx, const char *prefix)
-{
-    return iter_id(t, ctx, STATE_NODES, prefix);
-}
-
-struct state_iter *
-state_node_pools(struct state_txn *t, const void *ctx, const char *prefix)
-{
-    return iter_id(t, ctx, STATE_NODE_POOLS, prefix);
-}
-
-struct state_iter *
-state_allocs(struct state_txn *t, const void *ctx, const char *prefix)
-{
-    return iter_id(t, ctx, STATE_ALLOCS, prefix);
-}
-
-struct state_iter *
-state_evals(struct state_txn *t, const void *ctx, const char *prefix)
-{
-    return iter_id(t, ctx, STATE_EVALS, prefix);
-}
-
-struct state_iter *
-state_deployments(struct state_txn *t, const void *ctx, const char *prefix)
-{
-    return iter_id(t, ctx, STATE_DEPLOYMENTS, prefix);
 }
 
 struct deployment *

@@ -162,16 +162,19 @@ struct job *state_find_version(struct state_txn *t, const void *ctx, const char 
 struct lean *state_version_lean(const void *ctx);
 /* Of the periodic jobs that are active, in all namespaces. */
 struct state_iter *state_periodic_launches(struct state_txn *t, const void *ctx);
-struct state_iter *state_nodes(struct state_txn *t, const void *ctx, const char *prefix);
-struct state_iter *state_node_pools(struct state_txn *t, const void *ctx, const char *prefix);
-struct state_iter *state_allocs(struct state_txn *t, const void *ctx, const char *prefix);
+/* Of tables whose key is the id. */
+struct state_iter *state_ids(struct state_txn *t, const void *ctx, enum state_table table,
+                             const char *prefix);
+#define state_nodes(t, ctx, prefix) state_ids(t, ctx, STATE_NODES, prefix)
+#define state_node_pools(t, ctx, prefix) state_ids(t, ctx, STATE_NODE_POOLS, prefix)
+#define state_allocs(t, ctx, prefix) state_ids(t, ctx, STATE_ALLOCS, prefix)
+#define state_evals(t, ctx, prefix) state_ids(t, ctx, STATE_EVALS, prefix)
+#define state_deployments(t, ctx, prefix) state_ids(t, ctx, STATE_DEPLOYMENTS, prefix)
 #define state_allocs_by_job(t, ctx, ns, id) state_by(t, ctx, ALLOCS_BY_JOB, ns, id)
 #define state_allocs_by_node(t, ctx, node_id) state_by(t, ctx, ALLOCS_BY_NODE, node_id)
 #define state_allocs_by_eval(t, ctx, eval_id) state_by(t, ctx, ALLOCS_BY_EVAL, eval_id)
-struct state_iter *state_evals(struct state_txn *t, const void *ctx, const char *prefix);
 #define state_evals_by_job(t, ctx, ns, id) state_by(t, ctx, EVALS_BY_JOB, ns, id)
 #define state_allocs_by_deployment(t, ctx, id) state_by(t, ctx, ALLOCS_BY_DEPLOYMENT, id)
-struct state_iter *state_deployments(struct state_txn *t, const void *ctx, const char *prefix);
 /* The newest first. */
 #define state_deployments_by_job(t, ctx, ns, id) state_by(t, ctx, DEPLOYMENTS_BY_JOB, ns, id)
 /* The newest of the job with this id, or of a purged job of the same id; NULL: none. */
@@ -217,16 +220,5 @@ uint64_t state_watch_key(enum state_watch_kind kind, const char *a,
                          const char *b); /* b NULL: no more */
 #define state_key_job(ns, id)                                                                      \
     state_watch_key(WATCH_JOB, ns, str_or(id, "")) /* job, its summary, versions */
-#define state_key_node(id) state_watch_key(WATCH_NODE, id, NULL)
-#define state_key_node_pool(name) state_watch_key(WATCH_NODE_POOL, name, NULL)
-#define state_key_alloc(id) state_watch_key(WATCH_ALLOC, id, NULL)
-#define state_key_eval(id) state_watch_key(WATCH_EVAL, id, NULL)
-#define state_key_job_allocs(ns, id) state_watch_key(WATCH_JOB_ALLOCS, ns, str_or(id, ""))
-#define state_key_job_evals(ns, id) state_watch_key(WATCH_JOB_EVALS, ns, str_or(id, ""))
-#define state_key_node_allocs(node_id) state_watch_key(WATCH_NODE_ALLOCS, node_id, NULL)
-#define state_key_eval_allocs(eval_id) state_watch_key(WATCH_EVAL_ALLOCS, eval_id, NULL)
-#define state_key_deployment(id) state_watch_key(WATCH_DEPLOYMENT, id, NULL)
-#define state_key_job_deployments(ns, id) state_watch_key(WATCH_JOB_DEPLOYMENTS, ns, str_or(id, ""))
-#define state_key_deployment_allocs(id) state_watch_key(WATCH_DEPLOYMENT_ALLOCS, id, NULL)
 
 #endif
