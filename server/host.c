@@ -26,7 +26,7 @@ server_env(const struct server *s)
 struct state_txn *
 server_read_begin(const struct server *s, const void *ctx)
 {
-    return state_read_begin(core_state(s->core), ctx);
+    return core_read_begin(s->core, ctx);
 }
 
 struct gate *

@@ -270,6 +270,56 @@ apply_batch(struct core *c)
     mem_free(b);
 }
 
+/* --- the state of a leader --- */
+
+static int
+load_beside(struct core *c, const struct consensus_snapshot *s, struct state **ret, struct err *e)
+{
+    int rc = state_open_next(c->state, ret, e);
+    if (rc == 0)
+        rc = core_load(c, *ret, s->index, e);
+    if (rc == 0) {
+        rc = state_replace(c->state, *ret);
+        if (rc < 0)
+            return err_set(e, rc, "replace the state file: %s", err_name(rc));
+    }
+    return rc;
+}
+
+static void
+take_state(struct core *c, const struct consensus_snapshot *s)
+{
+    struct apply_half *a = &c->apply;
+    struct state *old = c->state, *next = NULL;
+    struct err e = ERR_INIT;
+    size_t spare;
+    ASSERT(!a->leading && s->index > a->applied);
+    core_join_snapshot(c); /* of the state that goes */
+    entries_drop(c, &a->todo);
+    if (load_beside(c, s, &next, &e) < 0) {
+        state_close(next);
+        core_begin_again(c, &e);
+        return;
+    }
+    pthread_mutex_lock(&c->state_lock);
+    c->state = next;
+    pthread_mutex_unlock(&c->state_lock);
+    state_close(old);
+    a->applied = s->index;
+    a->applied_term = s->term;
+    mem_free(a->conf.v);
+    consensus_conf_copy(c, &s->conf, &a->conf);
+    a->conf_index = s->conf_index;
+    a->since_snapshot = a->bytes_since_snapshot = 0;
+    state_file(c->state, &a->began_used, &spare);
+    a->space_ms = 0;
+    core_short_of(c, false);
+    apply_measure(c);
+    a->opened = false; /* hooks are told of it as of the first one */
+    if (c->o.on_changes != NULL)
+        c->o.on_changes(c->o.on_changes_arg, a->applied, NULL, 0);
+}
+
 /* --- a step --- */
 
 static void
@@ -289,11 +339,14 @@ apply_step(struct core *c, int64_t now_ms, struct apply_input *in)
     struct apply_half *a = &c->apply;
     ASSERT(now_ms >= a->now_ms);
     a->now_ms = now_ms;
+    if (in->lost)
+        lose(c);
+    auto_mem struct consensus_snapshot *install = TAKE(in->install);
+    if (install != NULL)
+        take_state(c, install);
     if (!a->opened)
         tell_state(c, a->hooks.on_open);
     a->opened = true;
-    if (in->lost)
-        lose(c);
     fifo_join(&a->todo, &in->entries);
     fifo_join(&a->calls, &in->calls);
     if (a->space_ms == 0 || c->stopping)

@@ -40,11 +40,7 @@ tail_cut(struct core *c, uint64_t index)
         at = &(*at)->next;
     gone.first = TAKE(*at);
     c->raft.tail.last = at;
-    for (struct entry *en = gone.first; en != NULL; en = en->next) {
-        ASSERT(en->proposal == NULL);
-        atomic_fetch_sub(&c->unapplied, en->n);
-    }
-    entries_free(&gone);
+    entries_drop(c, &gone);
 }
 
 static void
@@ -157,7 +153,9 @@ disk_room(struct core *c, bool adds, struct err *e)
         return 0;
     /* The state's file does not shrink: what was purged is room within it. */
     size_t used, spare;
+    pthread_mutex_lock(&c->state_lock);
     state_file(c->state, &used, &spare);
+    pthread_mutex_unlock(&c->state_lock);
     err_clear(e);
     return raft_log_room(c->raft.log, spare, e);
 }
@@ -259,6 +257,10 @@ static void
 cut_log(struct core *c, struct consensus_snapshot *s)
 {
     ASSERT(s->index > 0 && s->index <= c->raft.handed); /* it holds what was applied */
+    if (s->index <= c->raft.installed) {
+        mem_free(s);
+        return;
+    }
     uint64_t most = c->o.trailing != 0 ? c->o.trailing : CORE_TRAILING;
     uint64_t trailing = c->raft.alone ? 0 : most;
     if (trailing >= s->index)
@@ -266,6 +268,7 @@ cut_log(struct core *c, struct consensus_snapshot *s)
     consensus_snapshot_taken(c->raft.consensus, c->raft.now_ms, s, (unsigned)trailing);
     raft_log_compact(c->raft.log, s->index - trailing);
     recent_drop(c->raft.recent, raft_log_first(c->raft.log));
+    ASSERT(raft_log_first(c->raft.log) <= s->index + 1); /* no gap between the two */
     mem_free(s);
 }
 
@@ -297,10 +300,13 @@ core_step(struct core *c, int64_t now_ms, struct core_input *in)
 
 /* --- questions --- */
 
-struct state *
-core_state(struct core *c)
+struct state_txn *
+core_read_begin(struct core *c, const void *ctx)
 {
-    return c->state;
+    pthread_mutex_lock(&c->state_lock);
+    struct state_txn *t = state_read_begin(c->state, ctx);
+    pthread_mutex_unlock(&c->state_lock);
+    return t;
 }
 
 void

@@ -34,8 +34,8 @@ struct core_net {
     /* The leader that this server follows is another one, or none, or it leads itself (twice: when
      * it is elected, and when it serves), or not any more. */
     void (*leader_changed)(void *arg);
-    /* The leader's state is here, to be opened in place of this core's, whose log does not reach
-     * it: the process is to begin again. Does not return, or the core does nothing more. */
+    /* The leader's state, which took the place of this core's log, cannot be opened while the
+     * process runs: it is to begin again. Does not return, or the core does nothing more. */
     void (*begin_again)(void *arg);
     void *arg;
 };
@@ -53,7 +53,8 @@ struct core_opts {
     uint64_t id;          /* of a new server; 0: made by chance. One that is kept wins */
     const struct core_net *net; /* NULL: there are no others. Borrowed */
     const struct env *env; /* its functions post to the loop thread; borrowed */
-    /* Apply thread, after a commit: what changed up to `index`. May be NULL. */
+    /* Apply thread, after a commit: what changed up to `index`; `v` NULL: a leader's state took the
+     * place of this one's, and all may have changed. May be NULL. */
     void (*on_changes)(void *arg, uint64_t index, const struct state_change *v, size_t n);
     void *on_changes_arg;
 };
@@ -71,7 +72,9 @@ int core_found(struct core *c, const struct peer_list *conf, struct err *e);
 void core_stop(struct core *c);
 void core_free(struct core *c); /* after core_stop() */
 
-struct state *core_state(struct core *c);
+/* A snapshot of the state, for state_read_end(); any thread. A leader's state may take the place of
+ * this one meanwhile: what was begun before sees the old one to its end. */
+struct state_txn *core_read_begin(struct core *c, const void *ctx);
 void core_set_hooks(struct core *c, const struct leader_hooks *h,
                     void *arg); /* before core_start */
 void core_propose(struct core *c, struct intent *in, enum home home, propose_fn *done, void *arg);

@@ -163,7 +163,7 @@ struct feed_read {
     size_t n, found;
     /* a piece of our snapshot for it (index 0: the newest one); or, to keep, one of the leader's */
     struct wire_piece piece;
-    bool whole; /* kept: it was the last one, and the snapshot is good */
+    struct consensus_snapshot *whole; /* kept: it was the last one, and the snapshot is good */
 };
 
 /* What a follower is being sent (feed.c). */
@@ -209,6 +209,7 @@ struct raft_half {
     uint64_t commit;
     uint64_t stored; /* durable here */
     uint64_t handed; /* over to the apply half */
+    uint64_t installed; /* the state that a leader sent: no snapshot of ours before it counts */
     int64_t timeout_ms;
     proposals todo;
     entries tail; /* in the log, not handed over */
@@ -241,7 +242,8 @@ struct apply_half {
 struct core {
     struct core_opts o; /* strings owned */
     const struct env *env;
-    struct state *state; /* written by the apply half */
+    struct state *state; /* written, and replaced, by the apply half; others: state_lock */
+    pthread_mutex_t state_lock;
     struct raft_half raft;
     struct apply_half apply;
     /* both */
@@ -282,6 +284,7 @@ struct core {
         calls calls;
         bool lost;
         bool look; /* disk_short is new */
+        struct consensus_snapshot *install; /* before all entries; NULL: none */
         bool last; /* nothing comes any more */
         completions late; /* came nevertheless: for completions_last() */
     } apply_in;
@@ -307,10 +310,13 @@ struct core_input {
 };
 struct apply_input {
     entries entries; /* the step takes them, */
-    calls calls;     /* and these */
+    calls calls;     /* and these, */
+    struct consensus_snapshot *install; /* and this, which goes before them */
     bool lost;
 };
 
+/* Rebuilds a state from that snapshot, which is on disk. */
+int core_load(struct core *c, struct state *s, uint64_t index, struct err *e);
 /* Before the first step: starts consensus from what was loaded. */
 void core_begin(struct core *c, int64_t now_ms);
 /* A turn of each half: it does not wait; the caller is the only one inside. */
@@ -379,9 +385,14 @@ void core_fail(struct core *c, struct proposal *p, int code, const char *why);
 void core_disown(struct core *c, entries *l, completions *done, int code, const char *why);
 struct entry *entry_new(const struct record *r, struct proposal *p);
 void entries_free(entries *l);
+/* Of entries that nobody waits for: the state gets what is in them by another way, or never. */
+void entries_drop(struct core *c, entries *l);
 /* Between the halves. */
 void core_hand_over(struct core *c, entries *l);
 void core_lose(struct core *c, completions *done, const char *why);
+void core_hand_install(struct core *c, struct consensus_snapshot *s); /* takes it */
+/* A leader's state cannot take the place of ours while the process runs. */
+void core_begin_again(struct core *c, const struct err *e);
 void core_snapshot_stored(struct core *c, struct consensus_snapshot *s);
 /* `leader` becomes true, unless this leadership is lost already. */
 void core_lead(struct core *c);

@@ -2,9 +2,10 @@
  *
  * The state of a leader for a server that is further behind than the log that is kept: the file of
  * its newest snapshot, a piece at a time, each when the one before is taken. The receiver keeps it
- * beside its log; when it is whole and good the process begins again, and finds it in place of a
- * log that does not reach that far. Consensus sees a server that was started with a snapshot. All
- * files are the reading thread's.
+ * beside its log (the reading thread does). Once the file is whole and good the raft half puts it
+ * in place of a log that does not reach that far, and begins consensus as a start with a snapshot
+ * would; the apply half loads the file into a second state, which takes the place of the first
+ * under its readers. A process that ends in between does the rest at its next start.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -82,6 +83,94 @@ piece_taken(struct core *c, const struct core_msg *x)
         f->piece_ms = 0;
 }
 
+/* --- in place of the log --- */
+
+/* The log holds the snapshot's last entry, or a snapshot of our own does. What differs at that
+ * index was never committed, nor was what is behind. */
+static bool
+is_here(struct core *c, const struct consensus_snapshot *meta)
+{
+    auto_mem void *tmp = mem_ctx("here");
+    struct record r = {.index = meta->index, .term = meta->term};
+    struct raft_log *l = c->raft.log;
+
+    return raft_log_first(l) > meta->index + 1 ||
+           (raft_log_last(l) > meta->index && raft_log_read(l, tmp, &r, 1, SIZE_MAX) == 1);
+}
+
+/* The log goes first: without it, and with the copy still there, this is done again by the next
+ * start. 1: done; 0: the copy was not needed. */
+static int
+take_place(struct core *c, const struct consensus_snapshot *meta, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("install");
+    char *dir = mem_printf(tmp, "%s/raft", c->o.dir), *path = mem_printf(tmp, "%s/%s", dir, whole);
+    if (is_here(c, meta) || meta->term > raft_log_term(c->raft.log)) {
+        log_warn("core", "the state that a leader sent is not needed: it is dropped", NULL);
+        (void)unlink(path);
+        return 0;
+    }
+    raft_log_reset(c->raft.log, meta->index);
+    int rc = snapshot_adopt(dir, whole, meta->index);
+    if (rc < 0)
+        return err_set(e, rc, "take the state that a leader sent, '%s': %s", path, err_name(rc));
+    log_info("core", "took the state that a leader sent", "index", LOG_U64(meta->index), NULL);
+    return 1;
+}
+
+int
+install_open(struct core *c, const char *raft_dir, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("install");
+    struct consensus_snapshot meta;
+    struct err why = ERR_INIT;
+    char *path = mem_printf(tmp, "%s/%s", raft_dir, whole);
+    (void)unlink(mem_printf(tmp, "%s/%s", raft_dir, incoming));
+    if (access(path, F_OK) != 0)
+        return 0;
+    if (snapshot_check(raft_dir, whole, tmp, &meta, &why) == 0)
+        return take_place(c, &meta, e) < 0 ? e->code : 0;
+    log_warn("core", "the state that a leader sent is damaged: it is dropped", "error", why.text,
+             NULL);
+    (void)unlink(path);
+    return 0;
+}
+
+/* Takes `s`. Whatever is not committed, or not applied, is in that state, or will never be. */
+static void
+install_log(struct core *c, struct consensus_snapshot *s)
+{
+    struct raft_half *r = &c->raft;
+    struct consensus_status st;
+    struct err e = ERR_INIT;
+    consensus_status(r->consensus, &st);
+    if (st.role == CONSENSUS_LEADER || s->index <= st.commit) {
+        mem_free(s); /* a start that finds the copy drops it as well */
+        return;
+    }
+    int rc = take_place(c, s, &e);
+    if (rc < 0)
+        core_begin_again(c, &e);
+    if (rc <= 0) {
+        mem_free(s);
+        return;
+    }
+    entries_drop(c, &r->tail);
+    recent_cut(r->recent, 0);
+    pthread_mutex_lock(&c->raft_in.mutex);
+    c->raft_in.durable_news = false; /* of entries that are gone */
+    pthread_mutex_unlock(&c->raft_in.mutex);
+    r->commit = r->stored = r->handed = r->installed = s->index;
+    r->conf_new = true;
+    struct consensus_start start = {.term = raft_log_term(r->log),
+                                    .vote = raft_log_vote(r->log),
+                                    .snapshot = s,
+                                    .first = s->index + 1};
+    ASSERT(consensus_again(r->consensus, r->now_ms, &start) == 0);
+    r->alone = consensus_peers(r->consensus)->n <= 1;
+    core_hand_install(c, s);
+}
+
 /* --- the server that is behind --- */
 
 void
@@ -108,14 +197,14 @@ install_piece(struct core *c, const struct core_msg *x)
 }
 
 static void
-piece_kept(struct core *c, const struct feed_read *x)
+piece_kept(struct core *c, struct feed_read *x)
 {
     struct wire w = {
         .kind = WIRE_PIECE_TAKEN,
         .piece = {.index = x->piece.index, .size = x->piece.size, .offset = x->piece.offset}};
     (void)core_send_wire(c, x->peer, x->addr, &w);
-    if (x->whole)
-        c->o.net->begin_again(c->o.net->arg);
+    if (x->whole != NULL)
+        install_log(c, talloc_steal(NULL, TAKE(x->whole)));
 }
 
 void
@@ -147,26 +236,27 @@ read_piece(const char *dir, struct feed_read *x)
 
 /* The copy is good, and of a term that this server has seen, or its vote could be older than its
  * log. */
-static bool
-finish(struct core *c, const char *dir, const struct feed_read *x)
+static struct consensus_snapshot *
+finish(struct core *c, const char *dir, struct feed_read *x)
 {
     __typeof__(c->reads) *k = &c->reads;
     auto_mem void *tmp = mem_ctx("install");
-    struct consensus_snapshot meta;
+    struct consensus_snapshot *meta = mem_new(x, struct consensus_snapshot);
     struct err e = ERR_INIT;
     bool ok = fsync(k->fd) == 0;
     fd_close(&k->fd);
-    if (ok && snapshot_check(dir, incoming, tmp, &meta, &e) == 0 && meta.index == x->piece.index &&
-        meta.term <= x->term) {
+    if (ok && snapshot_check(dir, incoming, meta, meta, &e) == 0 &&
+        meta->index == x->piece.index && meta->term <= x->term) {
         char *from = mem_printf(tmp, "%s/%s", dir, incoming),
              *to = mem_printf(tmp, "%s/%s", dir, whole);
         auto_fd int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (rename(from, to) == 0 && dirfd >= 0 && dir_fsync(dirfd) == 0)
-            return true;
+            return meta;
         (void)err_errno(&e, errno, "rename '%s'", from);
     }
     log_warn("core", "the state that a leader sent cannot be used", "error", e.text, NULL);
-    return false;
+    mem_free(meta);
+    return NULL;
 }
 
 static void
@@ -191,7 +281,7 @@ keep_piece(struct core *c, const char *dir, struct feed_read *x)
         if (rc == 0)
             rc = fd_write_full(k->fd, p->data, p->n);
         k->at += rc == 0 ? p->n : 0;
-        x->whole = rc == 0 && k->at == k->size && finish(c, dir, x);
+        x->whole = rc == 0 && k->at == k->size ? finish(c, dir, x) : NULL;
     }
     if (rc < 0) {
         log_warn("core", "the state that a leader sends cannot be kept", "error",
@@ -199,7 +289,7 @@ keep_piece(struct core *c, const char *dir, struct feed_read *x)
         fd_close(&k->fd);
         (void)unlink(path);
     }
-    bool useless = begun && k->at == k->size && !x->whole;
+    bool useless = begun && k->at == k->size && x->whole == NULL;
     p->offset = begun ? k->at : 0; /* of another one the beginning is missing */
     p->size = rc < 0 || useless ? 0 : p->size; /* 0: nothing is said */
 }
@@ -213,46 +303,4 @@ install_read(struct core *c, struct feed_read *x)
         read_piece(dir, x);
     else
         keep_piece(c, dir, x);
-}
-
-/* --- the next start --- */
-
-/* The log holds it, or a snapshot of our own does. What differs at that index was never committed,
- * nor was what is behind it. */
-static bool
-is_here(struct core *c, const struct consensus_snapshot *meta)
-{
-    auto_mem void *tmp = mem_ctx("here");
-    struct record r = {.index = meta->index, .term = meta->term};
-
-    struct raft_log *l = c->raft.log;
-
-    return raft_log_first(l) > meta->index + 1 ||
-           (raft_log_last(l) > meta->index && raft_log_read(l, tmp, &r, 1, SIZE_MAX) == 1);
-}
-
-/* The log goes first: without it, and with the copy still there, this is done again. */
-int
-install_open(struct core *c, const char *raft_dir, struct err *e)
-{
-    auto_mem void *tmp = mem_ctx("install");
-    struct consensus_snapshot meta;
-    struct err why = ERR_INIT;
-    char *path = mem_printf(tmp, "%s/%s", raft_dir, whole);
-    (void)unlink(mem_printf(tmp, "%s/%s", raft_dir, incoming));
-    if (access(path, F_OK) != 0)
-        return 0;
-    int rc = snapshot_check(raft_dir, whole, tmp, &meta, &why);
-    if (rc < 0 || is_here(c, &meta) || meta.term > raft_log_term(c->raft.log)) {
-        log_warn("core", "the state that a leader sent is not needed, or damaged: it is dropped",
-                 "error", why.text, NULL);
-        (void)unlink(path);
-        return 0;
-    }
-    raft_log_reset(c->raft.log, meta.index);
-    rc = snapshot_adopt(raft_dir, whole, meta.index);
-    if (rc < 0)
-        return err_set(e, rc, "take the state that a leader sent, '%s': %s", path, err_name(rc));
-    log_info("core", "took the state that a leader sent", "index", LOG_U64(meta.index), NULL);
-    return 0;
 }

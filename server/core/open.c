@@ -21,8 +21,6 @@
 #include "server/core/core_int.h"
 #include "server/raft/snapshot.h"
 
-enum { LOAD_BATCH = 10000 };
-
 /* --- identity --- */
 
 static int
@@ -64,54 +62,11 @@ make_dirs(const char *dir, const char *raft_dir, const char *state_dir, struct e
     return rc < 0 ? err_errno(e, -rc, "make the server's directories below '%s'", dir) : 0;
 }
 
-/* --- loading a snapshot --- */
-
-struct loader {
-    struct state *s;
-    struct state_txn *t;
-    size_t n;
-    unsigned table;
-    size_t in_table;
-};
+/* --- loading --- */
 
 static int
-load_row(void *arg, unsigned table, struct slice key, struct slice val)
-{
-    struct loader *l = arg;
-    if (l->t == NULL)
-        l->t = state_write_begin(l->s, NULL);
-    int rc = state_load_row(l->t, table, key, val);
-    l->n++;
-    l->in_table = table == l->table ? l->in_table + 1 : 1;
-    l->table = table;
-    /* The last table says how far the state reaches: a few rows, which are never split. */
-    if (rc == 0 && l->in_table % LOAD_BATCH == 0)
-        rc = state_commit(TAKE(l->t));
-    return rc;
-}
-
-static int
-load_snapshot(struct core *c, const char *dir, uint64_t index, struct err *e)
-{
-    struct loader l = {.s = c->state};
-    state_clear(c->state);
-    int rc = snapshot_read(dir, index, load_row, &l, e);
-    if (l.t != NULL && rc == 0)
-        rc = state_commit(TAKE(l.t));
-    if (l.t != NULL)
-        state_abort(l.t);
-    /* what is loaded stays without the mark of the last rows, and is cleared first again */
-    if (rc < 0)
-        return err_set(e, rc, "rebuild the state below '%s': %s%s", c->o.dir, err_name(rc),
-                       errno_is_shortage(-rc) ? ": free some space" : "");
-    log_info("core", "rebuilt the state from a snapshot", "index", LOG_U64(index), "rows",
-             LOG_U64(l.n), NULL);
-    return 0;
-}
-
-static int
-open_state(struct core *c, const char *raft_dir, const char *state_dir,
-           const struct consensus_snapshot *snap, struct err *e)
+open_state(struct core *c, const char *state_dir, const struct consensus_snapshot *snap,
+           struct err *e)
 {
     bool fresh = false;
     int rc = state_open(state_dir, c->o.boot_id, c->o.state_max, &c->state, &fresh, e);
@@ -130,7 +85,7 @@ open_state(struct core *c, const char *raft_dir, const char *state_dir,
         state_clear(c->state);
         return 0;
     }
-    rc = load_snapshot(c, raft_dir, base, e);
+    rc = core_load(c, c->state, base, e);
     c->apply.applied = base;
     c->apply.applied_term = snap->term;
     return rc;
@@ -280,7 +235,7 @@ load(struct core *c, const char *raft_dir, const char *state_dir, struct err *e)
         return rc;
     if (rc == 0)
         snap = NULL;
-    rc = open_state(c, raft_dir, state_dir, snap, e);
+    rc = open_state(c, state_dir, snap, e);
     if (rc < 0)
         return rc;
     bool empty = raft_log_last(c->raft.log) == 0 && snap == NULL && c->apply.applied == 0;
@@ -363,6 +318,7 @@ core_open(const struct core_opts *o, struct core **ret, struct err *e)
     pthread_mutex_init(&c->reads.mutex, NULL);
     pthread_mutex_init(&c->apply_in.mutex, NULL);
     pthread_mutex_init(&c->status.mutex, NULL);
+    pthread_mutex_init(&c->state_lock, NULL);
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -408,12 +364,14 @@ core_free(struct core *c)
     state_close(c->state);
     mem_free(c->raft.start_ctx);
     mem_free(c->raft_in.snapshot);
+    mem_free(c->apply_in.install);
     entries_free(&c->raft.tail);
     entries_free(&c->apply.todo);
     core_msgs_free(&c->raft_in.msgs);
     feed_end(c);
     fd_close(&c->reads.fd);
     pthread_mutex_destroy(&c->status.mutex);
+    pthread_mutex_destroy(&c->state_lock);
     pthread_mutex_destroy(&c->raft_in.mutex);
     pthread_cond_destroy(&c->raft_in.wake);
     pthread_mutex_destroy(&c->apply_in.mutex);

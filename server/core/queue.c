@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "server/core/core_int.h"
@@ -298,7 +299,24 @@ entries_free(entries *l)
         talloc_free(fifo_take(l));
 }
 
+void
+entries_drop(struct core *c, entries *l)
+{
+    for (const struct entry *en = l->first; en != NULL; en = en->next) {
+        ASSERT(en->proposal == NULL);
+        atomic_fetch_sub(&c->unapplied, en->n);
+    }
+    entries_free(l);
+}
+
 /* --- the end --- */
+
+void
+core_begin_again(struct core *c, const struct err *e)
+{
+    log_error("core", "the state that a leader sent cannot be taken now", "error", e->text, NULL);
+    c->o.net->begin_again(c->o.net->arg);
+}
 
 void
 core_close_door(struct core *c)
@@ -419,6 +437,17 @@ core_hand_over(struct core *c, entries *l)
 }
 
 void
+core_hand_install(struct core *c, struct consensus_snapshot *s)
+{
+    pthread_mutex_lock(&c->apply_in.mutex);
+    entries_drop(c, &c->apply_in.entries);
+    mem_free(c->apply_in.install); /* an older one */
+    c->apply_in.install = s;
+    pthread_mutex_unlock(&c->apply_in.mutex);
+    pthread_cond_signal(&c->apply_in.wake);
+}
+
+void
 core_lose(struct core *c, completions *done, const char *why)
 {
     pthread_mutex_lock(&c->apply_in.mutex);
@@ -456,16 +485,18 @@ apply_wait(struct core *c, struct apply_input *ret)
     fifo_init(&ret->entries);
     fifo_init(&ret->calls);
     pthread_mutex_lock(&in->mutex);
-    while (!in->lost && !in->look && !in->last &&
+    while (!in->lost && !in->look && !in->last && in->install == NULL &&
            (a->space_ms != 0 || (in->entries.first == NULL && in->calls.first == NULL &&
                                  a->todo.first == NULL && a->calls.first == NULL)))
         if (!wait_until(&in->wake, &in->mutex, a->space_ms != 0 ? a->space_ms : CONSENSUS_NEVER))
             break;
     ret->lost = in->lost;
+    ret->install = TAKE(in->install);
     in->lost = in->look = false;
     fifo_join(&ret->entries, &in->entries);
     fifo_join(&ret->calls, &in->calls);
-    bool end = in->last && ret->calls.first == NULL && a->calls.first == NULL &&
+    bool end = in->last && ret->install == NULL && ret->calls.first == NULL &&
+               a->calls.first == NULL &&
                ((ret->entries.first == NULL && a->todo.first == NULL) || a->space_ms != 0);
     /* what is taken is the half's, even in the end */
     if (end)

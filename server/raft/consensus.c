@@ -20,8 +20,7 @@ struct consensus {
     struct raft r;
     consensus_update_fn *on_update;
     void *arg;
-    struct consensus_pace busy, quiet;
-    unsigned quiet_after_ms;
+    struct consensus_opts o;
     bool is_quiet;          /* of a leader: what its appends say */
     int64_t busy_ms;        /* of a leader: when something was proposed last */
     bool to_all;            /* the next step is a heartbeat of all followers */
@@ -99,7 +98,7 @@ set_pace(struct consensus *c, const struct consensus_pace *p)
 static bool
 is_slow(const struct consensus *c)
 {
-    return c->r.election_timeout != c->busy.election_ms;
+    return c->r.election_timeout != c->o.busy.election_ms;
 }
 
 /* Of a leader: when nothing was proposed for a while and each server has what was, its appends say
@@ -108,15 +107,15 @@ static bool
 leader_pace(struct consensus *c, int64_t now)
 {
     raft_index last = raft_last_index(&c->r), match = 0;
-    int64_t still = now - c->busy_ms - (int64_t)c->quiet_after_ms;
+    int64_t still = now - c->busy_ms - (int64_t)c->o.quiet_after_ms;
     bool all = c->r.commit_index == last;
     for (unsigned i = 0; i < c->r.configuration.n && all; i++)
         all = raft_match_index(&c->r, c->r.configuration.servers[i].id, &match) == 0 &&
               match == last;
-    c->is_quiet = all && c->quiet_after_ms != 0 && still >= 0;
-    bool slow = c->is_quiet && still >= (int64_t)c->busy.election_ms;
+    c->is_quiet = all && c->o.quiet_after_ms != 0 && still >= 0;
+    bool slow = c->is_quiet && still >= (int64_t)c->o.busy.election_ms;
     bool was_slow = is_slow(c);
-    set_pace(c, slow ? &c->quiet : &c->busy);
+    set_pace(c, slow ? &c->o.quiet : &c->o.busy);
     return slow && !was_slow;
 }
 
@@ -128,7 +127,7 @@ leader_busy(struct consensus *c, int64_t now)
         c->r.election_timer_start = (raft_time)now;
     c->busy_ms = now;
     c->is_quiet = false;
-    set_pace(c, &c->busy);
+    set_pace(c, &c->o.busy);
 }
 
 /* A leader without peers has nobody to send heartbeats to and no quorum to lose: it needs no timer.
@@ -239,24 +238,36 @@ event(enum raft_event_type type, int64_t now)
     return ev;
 }
 
+static void
+begin_empty(struct consensus *c)
+{
+    ASSERT(raft_init(&c->r, NULL, NULL, c->o.id, c->o.addr) == 0);
+    c->r.tracer = NULL;
+    raft_seed(&c->r, c->o.seed);
+    raft_set_pre_vote(&c->r, true);
+    set_pace(c, &c->o.busy);
+    raft_set_install_snapshot_timeout(&c->r, SNAPSHOT_TIMEOUT_MS); /* guard 13 */
+    raft_set_max_inflight_entries(&c->r, CONSENSUS_INFLIGHT_MAX);
+}
+
 struct consensus *
 consensus_new(const struct consensus_opts *o, consensus_update_fn *on_update, void *arg)
 {
     struct consensus *c = mem_new(NULL, struct consensus);
-    c->on_update = on_update;
-    c->arg = arg;
-    ASSERT(raft_init(&c->r, NULL, NULL, o->id, o->addr) == 0);
-    c->r.tracer = NULL;
-    raft_seed(&c->r, o->seed);
-    raft_set_pre_vote(&c->r, true);
     ASSERT(o->quiet_after_ms == 0 || o->quiet.election_ms > o->busy.election_ms);
-    c->busy = o->busy;
-    c->quiet = o->quiet;
-    c->quiet_after_ms = o->quiet_after_ms;
-    set_pace(c, &c->busy);
-    raft_set_install_snapshot_timeout(&c->r, SNAPSHOT_TIMEOUT_MS); /* guard 13 */
-    raft_set_max_inflight_entries(&c->r, CONSENSUS_INFLIGHT_MAX);
+    *c = (struct consensus){.on_update = on_update, .arg = arg, .o = *o};
+    begin_empty(c);
     return c;
+}
+
+int
+consensus_again(struct consensus *c, int64_t now, const struct consensus_start *s)
+{
+    raft_close(&c->r, NULL);
+    talloc_free_children(c);
+    *c = (struct consensus){.on_update = c->on_update, .arg = c->arg, .o = c->o};
+    begin_empty(c);
+    return consensus_begin(c, now, s);
 }
 
 void
@@ -366,7 +377,7 @@ consensus_timeout(struct consensus *c, int64_t now)
     if (c->r.state == RAFT_LEADER)
         c->to_all = leader_pace(c, now); /* and from now on it is one turn */
     else if (due) /* elections are quick once they began */
-        set_pace(c, &c->busy);
+        set_pace(c, &c->o.busy);
     if (c->r.state == RAFT_CANDIDATE && due) { /* guard 14 */
         c->r.candidate_state.in_pre_vote = true;
         c->r.candidate_state.disrupt_leader = false;
@@ -397,7 +408,7 @@ consensus_propose(struct consensus *c, int64_t now, const struct record *r, size
     ev.submit.n = (unsigned)n;
     /* the library lets a probed server wait for a heartbeat, and probes servers not heard in a lull
      */
-    c->to_all = now - c->busy_ms >= (int64_t)c->busy.heartbeat_ms;
+    c->to_all = now - c->busy_ms >= (int64_t)c->o.busy.heartbeat_ms;
     leader_busy(c, now);
     int rc = step(c, &ev);
     entries_free(ev.submit.entries, false);
@@ -620,8 +631,8 @@ consensus_receive(struct consensus *c, int64_t now, const struct peer_msg *m, st
         return rc;
     if ((m->type == MSG_APPEND || m->type == MSG_SNAPSHOT) && m->term >= c->r.current_term)
         c->heard_ms = now;
-    if (m->type == MSG_APPEND && m->term >= c->r.current_term && c->quiet_after_ms != 0)
-        set_pace(c, m->quiet ? &c->quiet : &c->busy);
+    if (m->type == MSG_APPEND && m->term >= c->r.current_term && c->o.quiet_after_ms != 0)
+        set_pace(c, m->quiet ? &c->o.quiet : &c->o.busy);
     rc = m->type == MSG_APPEND ? receive_split(c, now, m) : receive_other(c, now, m);
     if (rc < 0)
         err_set(e, rc, "raft message of type %d from server %llu: %s", (int)m->type,

@@ -142,7 +142,7 @@ enum { CONSENSUS_QUIET_AFTER_MS = 3000 };
  * that ends is noticed at once at any pace (consensus_leader_gone). */
 struct consensus_opts {
     uint64_t id;
-    const char *addr;
+    const char *addr; /* borrowed */
     uint32_t seed; /* of election timeouts */
     struct consensus_pace busy;
     struct consensus_pace quiet; /* slower than busy */
@@ -156,6 +156,8 @@ void consensus_free(struct consensus *c);
 
 /* A sole voter is leader when this returns, of a new term. */
 int consensus_begin(struct consensus *c, int64_t now, const struct consensus_start *s);
+/* Forgets all but its options, and begins from there: as a process that ended and came back. */
+int consensus_again(struct consensus *c, int64_t now, const struct consensus_start *s);
 int consensus_timeout(struct consensus *c, int64_t now);
 /* Entries up to `index` are durable. Not called while a snapshot is being installed. */
 int consensus_persisted(struct consensus *c, int64_t now, uint64_t index);

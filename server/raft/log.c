@@ -738,8 +738,9 @@ void
 raft_log_reset(struct raft_log *l, uint64_t index)
 {
     raft_log_sync(l);
-    ASSERT(l->queue.len == 0 && !l->busy); /* the files are ours alone */
     uint64_t keep = index + 1;
+    pthread_mutex_lock(&l->mutex);
+    ASSERT(l->queue.len == 0 && !l->busy); /* the files are ours, and of who reads them */
     for (size_t i = 0; i < l->n_segs; i++) {
         char name[40];
         segment_name(name, l->segs[i].seq);
@@ -747,7 +748,8 @@ raft_log_reset(struct raft_log *l, uint64_t index)
             disk_fatal(l, "remove a segment", errno);
     }
     l->n_segs = 0;
-    l->queue_last = l->flight_last = 0;
+    l->queue_last = l->flight_last = l->compact_to = 0;
+    pthread_mutex_unlock(&l->mutex);
     fd_close(&l->fd);
     l->written = index;
     (void)segment_create(l, keep, 0);

@@ -31,8 +31,8 @@ snap_name(char out[40], uint64_t index)
     snprintf(out, 40, "snapshot-%020" PRIu64, index);
 }
 
-/* The newest index in the directory, 0: none; removes the others when `keep` is not 0; `clean`: and
- * what an unfinished write left, which nobody is at. */
+/* The newest index in the directory, 0: none; removes those before `keep`; `clean`: and what an
+ * unfinished write left, which nobody is at. */
 static int
 list(int dirfd, const char *dir, uint64_t keep, bool clean, uint64_t *ret, struct err *e)
 {
@@ -53,7 +53,7 @@ list(int dirfd, const char *dir, uint64_t keep, bool clean, uint64_t *ret, struc
             digits++;
         if (!tmp && num_parse_u64(digits, &index) < 0)
             continue;
-        if (tmp ? clean : keep != 0 && index != keep)
+        if (tmp ? clean : index < keep)
             unlinkat(dirfd, ent->d_name, 0);
         else if (!tmp && index > *ret)
             *ret = index;

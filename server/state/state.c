@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,13 +20,19 @@
 #include "server/state/state_int.h"
 #include "server/state/write.h"
 
-/* The file and LMDB's lock beside it. */
+/* LMDB's, beside the file. */
+static char *
+lock_path(const void *ctx, const struct state *s)
+{
+    return mem_printf(ctx, "%s-lock", s->path);
+}
+
 static void
 drop_file(const struct state *s)
 {
     auto_mem void *tmp = mem_ctx("drop");
     (void)unlink(s->path);
-    (void)unlink(mem_printf(tmp, "%s-lock", s->path));
+    (void)unlink(lock_path(tmp, s));
 }
 
 void
@@ -141,6 +148,16 @@ open_tables(struct state *s, struct err *e)
     return rc;
 }
 
+static struct state *
+state_new(const char *dir, size_t max_bytes)
+{
+    struct state *s = mem_new(NULL, struct state);
+    atomic_init(&s->refs, 1);
+    s->dir = mem_strdup(s, dir);
+    s->max_bytes = max_bytes;
+    return s;
+}
+
 int
 state_open(const char *dir, const char *boot_id, size_t max_bytes, struct state **ret,
            bool *ret_fresh, struct err *e)
@@ -150,10 +167,9 @@ state_open(const char *dir, const char *boot_id, size_t max_bytes, struct state 
         str_copy(boot, sizeof(boot), boot_id);
     else if (read_boot_id(boot, e) < 0)
         return e != NULL ? e->code : -EIO;
-    struct state *s = mem_new(NULL, struct state);
+    struct state *s = state_new(dir, max_bytes);
     char *name = mem_printf(s, "state-%s-%d.mdb", boot, STATE_FORMAT);
     s->path = mem_printf(s, "%s/%s", dir, name);
-    s->max_bytes = max_bytes;
     struct err why = ERR_INIT;
     int rc = remove_others(dir, name, e);
     if (rc == 0)
@@ -176,10 +192,38 @@ state_open(const char *dir, const char *boot_id, size_t max_bytes, struct state 
     return 0;
 }
 
+int
+state_open_next(const struct state *s, struct state **ret, struct err *e)
+{
+    struct state *next = state_new(s->dir, s->max_bytes);
+    next->path = mem_printf(next, "%s/state-next.mdb", s->dir); /* what a start removes */
+    drop_file(next);
+    int rc = open_tables(next, e);
+    if (rc < 0) {
+        state_close(next);
+        return rc;
+    }
+    *ret = next;
+    return 0;
+}
+
+/* A start that finds the file without its lock, or with the lock of the other, makes a new one. */
+int
+state_replace(struct state *s, struct state *next)
+{
+    auto_mem void *tmp = mem_ctx("replace");
+    char *path = mem_strdup(next, s->path);
+    if (rename(next->path, path) != 0)
+        return -errno;
+    (void)rename(lock_path(tmp, next), lock_path(tmp, s));
+    next->path = path;
+    return 0;
+}
+
 void
 state_close(struct state *s)
 {
-    if (s == NULL)
+    if (s == NULL || atomic_fetch_sub(&s->refs, 1) > 1)
         return;
     table_env_close(s->env);
     mem_free(s);
@@ -233,6 +277,7 @@ txn_new(struct state *s, const void *ctx, bool write)
 {
     int rc = 0;
     struct state_txn *t = mem_new(NULL, struct state_txn);
+    atomic_fetch_add(&s->refs, 1);
     t->s = s;
     t->ctx = ctx;
     t->write = write;
@@ -247,6 +292,7 @@ static void
 txn_free(struct state_txn *t)
 {
     buf_done(&t->row);
+    state_close(t->s);
     mem_free(t);
 }
 

@@ -12,6 +12,8 @@
 #ifndef PADDOCK_SERVER_STATE_STATE_INT_H
 #define PADDOCK_SERVER_STATE_STATE_INT_H
 
+#include <stdatomic.h>
+
 #include "common/buf.h"
 #include "common/table.h"
 #include "server/limits.h"
@@ -57,9 +59,10 @@ enum { KEY_PART_MAX = 150, ROW_HEAD = 16 };
 enum { ROW_SERVER_TERMINAL = 1, ROW_CLIENT_TERMINAL = 2 };
 
 struct state {
+    atomic_size_t refs; /* of its owner, and of each transaction */
     struct table_env *env;
     unsigned t[T_ALL];
-    char *path;
+    char *dir, *path;
     size_t max_bytes;
 };
 

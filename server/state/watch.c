@@ -138,12 +138,32 @@ wake_list(struct server_watch *x, unsigned tables, uint64_t key)
     }
 }
 
+static void
+wake_all(struct server_watch *x, enum wake_reason why)
+{
+    while (x != NULL) {
+        struct server_watch *next = x->next;
+        wake(x, why);
+        x = next;
+    }
+}
+
+static void
+everybody(struct watches *w, enum wake_reason why)
+{
+    wake_all(w->any, why);
+    for (size_t i = 0; i < BUCKETS; i++)
+        wake_all(w->keyed[i], why);
+}
+
 /* On the loop. */
 static void
 news_arrive(void *arg)
 {
     struct news *m = arg;
     struct watches *w = m->w;
+    if (m->n == 0)
+        everybody(w, WAKE_CHANGED);
     wake_list(w->any, m->tables, 0);
     for (size_t i = 0; i < m->n; i++) {
         if (m->v[i].key != 0)
@@ -156,7 +176,7 @@ void
 watches_changed(void *arg, uint64_t index, const struct state_change *v, size_t n)
 {
     struct watches *w = arg;
-    unsigned tables = 0;
+    unsigned tables = v == NULL ? STATE_BIT(STATE_TABLES) - 1 : 0;
     for (size_t i = 0; i < n; i++)
         tables |= STATE_BIT(v[i].table);
     for (unsigned i = 0; i < STATE_TABLES; i++) {
@@ -174,31 +194,17 @@ watches_changed(void *arg, uint64_t index, const struct state_change *v, size_t 
     env_post(w->env, news_arrive, m);
 }
 
-static void
-wake_all(struct server_watch *x, enum wake_reason why)
-{
-    while (x != NULL) {
-        struct server_watch *next = x->next;
-        wake(x, why);
-        x = next;
-    }
-}
-
 void
 watches_stop(struct watches *w)
 {
     w->stopped = true;
-    wake_all(w->any, WAKE_SHUTDOWN);
-    for (size_t i = 0; i < BUCKETS; i++)
-        wake_all(w->keyed[i], WAKE_SHUTDOWN);
+    everybody(w, WAKE_SHUTDOWN);
 }
 
 void
 watches_leader_lost(struct watches *w)
 {
-    wake_all(w->any, WAKE_LEADER);
-    for (size_t i = 0; i < BUCKETS; i++)
-        wake_all(w->keyed[i], WAKE_LEADER);
+    everybody(w, WAKE_LEADER);
 }
 
 size_t

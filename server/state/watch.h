@@ -19,7 +19,7 @@ struct watches *watches_new(const struct env *env);
 void watches_stop(struct watches *w);
 /* After the last posted function of the core has run. */
 void watches_free(struct watches *w);
-/* Apply thread. */
+/* Apply thread. `v` NULL: the state is another one, all of it may have changed. */
 void watches_changed(void *w, uint64_t index, const struct state_change *v, size_t n);
 
 struct server_watch *watches_park(struct watches *w, unsigned tables, uint64_t key, uint64_t seen,

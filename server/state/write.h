@@ -19,6 +19,12 @@
  * times as big. *ret_fresh: it is empty and must be loaded. */
 int state_open(const char *dir, const char *boot_id, size_t max_bytes, struct state **ret,
                bool *ret_fresh, struct err *e);
+/* A second file beside it, empty: loaded while the first one is read, then put in its place. */
+int state_open_next(const struct state *s, struct state **ret, struct err *e);
+/* `next` is the file of this boot from here on; who reads `s` goes on with what is in it. Nobody
+ * begins to read it any more: close it. Negative errno. */
+int state_replace(struct state *s, struct state *next);
+/* The file is closed when the last transaction ends, by the thread that ends it. */
 void state_close(struct state *s);
 /* Removes every row (before a snapshot is loaded). */
 void state_clear(struct state *s);

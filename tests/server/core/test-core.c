@@ -38,7 +38,7 @@ static bool
 has_job(struct bench *b, const char *id)
 {
     auto_mem void *tmp = mem_ctx("read");
-    struct state_txn *t = state_read_begin(core_state(b->core), tmp);
+    struct state_txn *t = core_read_begin(b->core, tmp);
     bool yes = state_job(t, tmp, "default", id) != NULL;
     state_read_end(t);
     return yes;
@@ -114,7 +114,7 @@ START_TEST(what_cannot_be_stored_has_no_effect)
         ck_assert(has_job(b, id) && has_job(b, "before"));
         for (int i = 0; i < 3; i++)
             ck_assert(has_job(b, mem_printf(tmp, "between-%d", i)));
-        struct state_txn *t = state_read_begin(core_state(b->core), tmp);
+        struct state_txn *t = core_read_begin(b->core, tmp);
         ck_assert_ptr_null(state_eval(t, tmp, eval));
         const struct periodic_launch *p = state_periodic_launch(t, tmp, "default", id);
         ck_assert(p == NULL || p->launch < 5000000000);
@@ -190,7 +190,7 @@ START_TEST(snapshots_keep_the_log_short)
     ck_assert_uint_le(count_files(raft, "log-"), 12); /* of some 30 segments of 64 KiB */
     b = bench_open(dir, "boot-2");
     for (int i = 0; i < 50; i++) {
-        struct state_txn *t = state_read_begin(core_state(b->core), tmp);
+        struct state_txn *t = core_read_begin(b->core, tmp);
         struct job *j = state_job(t, tmp, "default", mem_printf(tmp, "job-%d", i));
         ck_assert_ptr_nonnull(j);
         ck_assert_int_eq(j->task_groups.v[0]->count.v, 4950 + i + 1);

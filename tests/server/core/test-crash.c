@@ -69,7 +69,7 @@ all_there(const char *dir, uint64_t n, bool power)
         struct bench *b = open_small(dir, power ? "boot-2" : "boot-1");
         ck_assert_ptr_nonnull(b);
         auto_mem void *tmp = mem_ctx("read");
-        struct state_txn *t = state_read_begin(core_state(b->core), tmp);
+        struct state_txn *t = core_read_begin(b->core, tmp);
         for (uint64_t i = 1; i <= n; i++)
             ck_assert_msg(state_job(t, tmp, "default", mem_printf(tmp, "job-%d", (int)i)) != NULL,
                           "job %d is lost", (int)i);

@@ -168,7 +168,7 @@ propose_job(struct shell *s, const char *id)
 static bool
 has_job(struct shell *s, const char *id)
 {
-    struct state_txn *t = state_read_begin(core_state(s->core), s);
+    struct state_txn *t = core_read_begin(s->core, s);
     bool yes = state_job(t, s, "default", id) != NULL;
 
     state_read_end(t);
@@ -186,7 +186,7 @@ START_TEST(a_step_waits_for_nothing_and_asks_no_clock)
     ck_assert_int_eq(s->code, 0);
     ck_assert(has_job(s, "j"));
     ck_assert_int_eq(job->time, WALL);
-    struct state_txn *t = state_read_begin(core_state(s->core), s);
+    struct state_txn *t = core_read_begin(s->core, s);
     ck_assert_uint_eq(state_applied(t), s->stored);
     state_read_end(t);
     shell_close(s);
