@@ -2,8 +2,9 @@
  *
  * Gossip in virtual time (tests/server/gossip/world.h): how soon a killed member is known to have
  * failed, and how often members that get the processor for moments only have healthy ones
- * condemned: with all that keeps them from that, without each part of it, and without any. usage:
- * gossip [seeds]
+ * condemned: with all that keeps them from that, without each part of it, and without any.
+ *
+ * usage: gossip [seeds]
  */
 #include <stdio.h>
 #include <stdlib.h>

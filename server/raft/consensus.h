@@ -21,10 +21,12 @@
  *  9 a sole voter begins in a new term: in its old one another may have led;
  * 10 a follower that has heard no leader for an election timeout has none, and does not deny votes;
  * 11 is the transport's: a configuration leaves only when it is durable here (struct peer_msg,
- * entries); 12 a change is of one server; 13 a snapshot transfer that failed blocks its peer for 2
- * s, not for 30; 14 a candidate whose election ran out asks for pre-votes again, or a removed one
- * deposes each leader. Its asserts are compiled out, so every field of a peer's message is checked
- * before a step.
+ *    entries);
+ * 12 a change is of one server;
+ * 13 a snapshot transfer that failed blocks its peer for 2 s, not for 30;
+ * 14 a candidate whose election ran out asks for pre-votes again, or a removed one deposes each
+ *    leader.
+ * Its asserts are compiled out, so every field of a peer's message is checked before a step.
  */
 #ifndef PADDOCK_SERVER_RAFT_CONSENSUS_H
 #define PADDOCK_SERVER_RAFT_CONSENSUS_H
