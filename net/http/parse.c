@@ -3,6 +3,7 @@
  * HTTP server: from bytes to requests. The head is collected, scanned strictly, then given to
  * llhttp, which judges the request line and frames the body.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,6 +99,15 @@ dispatch(struct http_conn *c)
     c->server->cfg.handler(c->server->cfg.arg, &r->pub);
 }
 
+static int
+too_large(struct http_bad *bad, size_t max)
+{
+    bool mib = max >= 1 << 20;
+    snprintf(bad->text, sizeof(bad->text), "request body is too large: at most %zu %s",
+             mib ? max >> 20 : max, mib ? "MiB" : "bytes");
+    return http_bad_set(bad, 413, bad->text);
+}
+
 /* Gives body bytes to llhttp; the number it took, or -1 after a refusal. */
 static ptrdiff_t
 feed(struct http_conn *c, const char *p, size_t n)
@@ -112,7 +122,7 @@ feed(struct http_conn *c, const char *p, size_t n)
     if (e == HPE_USER && c->overload)
         http_bad_set(&bad, 503, "too many large requests at once: try again");
     else if (c->too_large || (e == HPE_USER && c->req && buf_error(&c->req->body)))
-        http_bad_set(&bad, 413, "request body is too large");
+        too_large(&bad, c->req->body.max);
     else if (e == HPE_INVALID_METHOD) /* one that nobody knows; they are case-sensitive */
         http_bad_set(&bad, 405, "Invalid method");
     else
@@ -176,7 +186,7 @@ open_request(struct http_conn *c, char *head, size_t hlen, struct http_bad *bad)
         cfg->body_max ? cfg->body_max(cfg->arg, r->pub.method, r->pub.path) : HTTP_BODY_MAX;
     buf_init(&r->body, max);
     if (f.has_length && f.length > max)
-        return http_bad_set(bad, 413, "request body is too large");
+        return too_large(bad, max);
     c->expect = f.expect_continue && (f.chunked || f.length > 0);
     return 0;
 }

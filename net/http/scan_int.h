@@ -16,6 +16,7 @@
 struct http_bad {
     int status;
     const char *why;
+    char text[80]; /* where `why` is made */
 };
 
 int http_bad_set(struct http_bad *bad, int status, const char *why); /* returns -1 */
