@@ -141,17 +141,7 @@ evals_delete(struct ask *a)
     }
 }
 
-static void
-search(struct ask *a)
-{
-    const struct search_request *r = ask_body(a, &type_search_request, false);
-
-    if (r != NULL)
-        ask_call(a, RPC_SEARCH_PREFIX_SEARCH, r, method_done);
-}
-
 const struct route routes_alloc[] = {
-    {VERB_WRITE, "/v1/search", NULL, search, RPC_SEARCH_PREFIX_SEARCH},
     {VERB_DELETE, "/v1/evaluations", NULL, evals_delete, 0},
     {VERB_GET, "/v1/evaluations/count", NULL, evals_count, 0},
     {VERB_GET, "/v1/allocation/", "", alloc_get, RPC_ALLOC_GET_ALLOC},

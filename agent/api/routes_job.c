@@ -184,29 +184,18 @@ job_delete(struct ask *a)
         ask_method(a);
 }
 
-/* The body is the method's request, which names the job of the path once more: it may leave that
- * out where Nomad's may. */
 static void
-of_job(struct ask *a)
+job_evaluate(struct ask *a)
 {
-    enum rpc_id rpc = a->route->rpc;
-    const struct type *t = rpc_method_by_id(rpc)->req;
-    bool evaluates = rpc == RPC_JOB_EVALUATE;
-    void *r = ask_body(a, t, evaluates);
+    struct job_evaluate_request *r = ask_body(a, &type_job_evaluate_request, true);
     if (!r)
         return;
-    const char **job_id = type_member(t, r, "JobID");
-    if (str_empty(*job_id) && !evaluates && rpc != RPC_JOB_DISPATCH)
-        ask_fail(a, 400, "JobID must be specified");
-    else if (!str_empty(*job_id) && !str_eq(*job_id, a->id))
-        ask_fail(a, 400, evaluates ? "JobID not same as job name" : "Job ID does not match");
-    else {
-        *job_id = a->id;
-        if (rpc == RPC_JOB_DISPATCH)
-            ((struct job_dispatch_request *)r)->idempotency_token =
-                http_query(a->req, "idempotency_token");
-        ask_call(a, rpc, r, method_done);
+    if (!str_empty(r->job_id) && !str_eq(r->job_id, a->id)) {
+        ask_fail(a, 400, "JobID not same as job name");
+        return;
     }
+    r->job_id = a->id;
+    ask_call(a, RPC_JOB_EVALUATE, r, method_done);
 }
 
 /* The body is the payload. */
@@ -352,16 +341,13 @@ job_submission(struct ask *a)
 }
 
 const struct route routes_job[] = {
-    {VERB_WRITE, "/v1/job/", "/revert", of_job, RPC_JOB_REVERT},
-    {VERB_WRITE, "/v1/job/", "/stable", of_job, RPC_JOB_STABLE},
     {VERB_WRITE | VERB_DELETE, "/v1/job/", "/tag", job_tag, 0},
     {VERB_GET, "/v1/job/", "/submission", job_submission, 0},
     {VERB_WRITE, "/v1/jobs", NULL, with_job, RPC_JOB_REGISTER},
     {VERB_WRITE, "/v1/jobs/parse", NULL, jobs_parse, 0},
     {VERB_WRITE, "/v1/validate/job", NULL, with_job, RPC_JOB_VALIDATE},
     {VERB_WRITE, "/v1/job/", "/plan", with_job, RPC_JOB_PLAN},
-    {VERB_WRITE, "/v1/job/", "/evaluate", of_job, RPC_JOB_EVALUATE},
-    {VERB_WRITE, "/v1/job/", "/dispatch", of_job, RPC_JOB_DISPATCH},
+    {VERB_WRITE, "/v1/job/", "/evaluate", job_evaluate, 0},
     {VERB_WRITE, "/v1/job/", "/dispatch/payload", job_dispatch_payload, 0},
     {VERB_GET, "/v1/job/", "/versions", job_versions, 0},
     {VERB_WRITE, "/v1/job/", "", with_job, RPC_JOB_REGISTER},

@@ -24,21 +24,6 @@ node_eligibility(struct ask *a)
     ask_call(a, RPC_NODE_UPDATE_ELIGIBILITY, r, method_done);
 }
 
-static void
-node_drain(struct ask *a)
-{
-    struct node_drain_request *r = ask_body(a, &type_node_drain_request, false);
-
-    if (!r)
-        return;
-    if (!str_empty(r->node_id) && !str_eq(r->node_id, a->id)) {
-        ask_fail(a, 400, "Node ID does not match");
-        return;
-    }
-    r->node_id = a->id;
-    ask_call(a, RPC_NODE_UPDATE_DRAIN, r, method_done);
-}
-
 /* --- node pools --- */
 
 /* What is wrong with one is said with 400. */
@@ -89,7 +74,6 @@ const struct route routes_node[] = {
     {VERB_WRITE, "/v1/node/pools", NULL, pool_upsert, 0},
     {VERB_WRITE, "/v1/node/pool/", "", pool_upsert, 0},
     {VERB_DELETE, "/v1/node/pool/", "", pool_delete, 0},
-    {VERB_WRITE, "/v1/node/", "/drain", node_drain, 0},
     {VERB_WRITE, "/v1/node/", "/eligibility", node_eligibility, 0},
     {VERB_GET, "/v1/node/", "", ask_method, RPC_NODE_GET_NODE},
     {0, NULL, NULL, NULL, 0},

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * HTTP API: the routes that are all in the lines of their methods (api/schema/rpc.schema): the
- * request is what path and query say, the answer what the server answers.
+ * request is what path and query say, or the body, the answer what the server answers.
  */
 #include <string.h>
 
 #include "agent/api/api.h"
 #include "common/mem.h"
 #include "common/str.h"
-
-#define ROUTE(verb, path, suffix, id) {VERB_##verb, path, suffix, ask_method, id},
-const struct route routes_schema[] = {RPC_ROUTES(ROUTE){0, NULL, NULL, NULL, 0}};
 
 static uint64_t
 number(const struct type *t, const void *obj, const char *wire)
@@ -65,6 +62,40 @@ ask_method(struct ask *a)
         http_forget(a->req);
 }
 
+/* The body has to name the object of the path, or may. False: answered. */
+static bool
+names_label(struct ask *a, const struct field *f, const char *name)
+{
+    int kind = (int)strlen(f->wire) - (int)strlen("ID");
+
+    if (str_empty(name) && (f->flags & F_REQUIRED))
+        ask_fail(a, 400, "%s must be specified", f->wire);
+    else if (!str_empty(name) && !str_eq(name, a->id))
+        ask_fail(a, 400, "%.*s ID does not match", kind, f->wire);
+    else
+        return true;
+    return false;
+}
+
+/* The body is the request, with the label and the parameters of path and query. */
+static void
+ask_named(struct ask *a)
+{
+    const struct type *t = rpc_method_by_id(a->route->rpc)->req;
+    char *req = ask_body(a, t, false);
+
+    for (size_t i = 0; req != NULL && i < t->n_fields; i++) {
+        const struct field *f = &t->fields[i];
+        void *p = req + f->offset;
+        if ((f->flags & F_LABEL) && !names_label(a, f, *(const char *const *)p))
+            return;
+        if (!take_parameter(a, f, p))
+            return;
+    }
+    if (req != NULL)
+        ask_call(a, a->route->rpc, req, method_done);
+}
+
 /* "NodePool.GetNodePool": "node pool not found". */
 static const char *
 missing(struct ask *a, const struct rpc_method *m)
@@ -102,3 +133,6 @@ method_done(struct ask *a, const void *resp)
         ask_index(a, index);
     ask_json(a, t, resp);
 }
+
+#define ROUTE(verb, path, suffix, handler, id) {VERB_##verb, path, suffix, handler, id},
+const struct route routes_schema[] = {RPC_ROUTES(ROUTE){0, NULL, NULL, NULL, 0}};
