@@ -42,6 +42,7 @@ class Gate:
 
     def start(self):
         self.a.start()
+        self.a.until(lambda: self.a.request("GET", "/v1/node/pools")[0] == 200, "the first entry of the leader")
         self.put("/v1/test/scheduler", {"paused": True})
         return self
 

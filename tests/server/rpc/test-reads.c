@@ -361,6 +361,23 @@ same_as_json(struct world *w, enum rpc_id id, const void *req, struct list_optio
     }
 }
 
+/* The pools, once the leader's first entry has made them. */
+static const struct node_pool_list_response *
+await_pools(struct world *w)
+{
+    static struct list_options q;
+    struct list_request req = {.list = &q};
+    const struct node_pool_list_response *r = NULL;
+    int64_t end = clock_mono_ns() + 15 * NS_PER_S;
+
+    while (r == NULL && clock_mono_ns() < end) {
+        r = call(w, RPC_NODE_POOL_LIST, &req);
+        ck_assert(r != NULL || w->err.code == -ERR_UNAVAILABLE);
+    }
+    ck_assert_ptr_nonnull(r);
+    return r;
+}
+
 /* What the methods of a group name by id. */
 struct named {
     const char *group, *id;
@@ -386,6 +403,7 @@ START_TEST(json_is_that_of_the_objects)
     size_t n = 0;
 
     node_up(w);
+    await_pools(w);
     str_map_set(w, &j->meta, "a", "b\"\n");
     j->type = JOB_SERVICE;
     const char *eval = run_job(w, j)->eval_id;
@@ -513,13 +531,7 @@ START_TEST(an_older_state_has_pools_as_soon_as_somebody_leads)
     static const char *const want[] = {"all", "cpu", "default", "gpu"};
     for (int again = 0; again < 2; again++) {
         struct world *w = world_open(dir);
-        const struct node_pool_list_response *r = NULL;
-        int64_t end = clock_mono_ns() + 15 * NS_PER_S;
-        while (r == NULL && clock_mono_ns() < end) { /* the leader's entry is on its way */
-            r = call(w, RPC_NODE_POOL_LIST, &req);
-            ck_assert(r != NULL || w->err.code == -ERR_UNAVAILABLE);
-        }
-        ck_assert_ptr_nonnull(r);
+        const struct node_pool_list_response *r = await_pools(w);
         ck_assert_uint_eq(r->node_pools.n, ARRAY_LEN(want));
         for (size_t i = 0; i < ARRAY_LEN(want); i++)
             ck_assert_str_eq(r->node_pools.v[i]->name, want[i]);
@@ -594,6 +606,7 @@ START_TEST(filters_see_whole_objects)
     struct job *j = the_job(w, "a", 1);
 
     node_up(w);
+    await_pools(w);
     str_map_set(w, &j->meta, "team", "a");
     await_eval(w, run_job(w, j)->eval_id);
     await_eval(w, run_job(w, the_job(w, "b", 1))->eval_id);
