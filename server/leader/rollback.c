@@ -35,6 +35,13 @@ rollback_job(const void *ctx, struct state_txn *t, const struct deployment *d, c
             mem_printf(ctx, "%s - no stable job version to auto revert to", desc);
         return NULL;
     }
+    if (!state_has_pool(t, to->node_pool)) {
+        u->status_description = mem_printf(ctx,
+                                           "%s - not rolling back to stable job version %" PRIu64
+                                           " as its node pool \"%s\" was deleted",
+                                           desc, to->version, to->node_pool);
+        return NULL;
+    }
     if (!codec_equal(&type_job, now, to, F_SERVER)) {
         u->status_description =
             mem_printf(ctx, "%s - rolling back to job version %" PRIu64, desc, to->version);

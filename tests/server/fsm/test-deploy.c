@@ -2,6 +2,7 @@
  *
  * The state machine and deployments: counters, deadlines, promotion, what ends one, stable versions, garbage.
  */
+#include "server/leader/rollback.h"
 #include "tests/lib/test.h"
 #include "tests/server/fsm/fx.h"
 
@@ -169,6 +170,47 @@ START_TEST(does_not_roll_back_another_version)
 }
 END_TEST
 
+/* Nor does a version whose node pool was deleted meanwhile. */
+START_TEST(does_not_roll_back_into_a_pool_that_is_gone)
+{
+    struct fx *f = fx_new();
+    make_pools(f);
+    struct job *old = deploy(f, "d1", 1, false);
+    uint64_t version = get_job(f, "web")->version;
+    old->node_pool = "gone";
+    ck_assert_int_eq(set_status(f, "d1", DEPLOYMENT_FAILED, old)->err.code, 0);
+    ck_assert_str_eq(get(f, "d1")->status, DEPLOYMENT_FAILED);
+    ck_assert_uint_eq(get_job(f, "web")->version, version);
+    fx_free(f);
+}
+END_TEST
+
+START_TEST(says_why_it_does_not_roll_back)
+{
+    struct fx *f = fx_new();
+    make_pools(f);
+    put_pool(f, "old");
+    struct job *j = make_job(f, "web", 1);
+    j->node_pool = "old";
+    put_job(f, j, NULL);
+    struct intent_job_stable stable = {.namespace = "default", .job_id = "web", .stable = true};
+    apply(f, &(struct intent){.job_stable = &stable});
+    put_job(f, make_job(f, "web", 2), NULL);
+    struct deployment d = {.id = "d1", .namespace = "default", .job_id = "web"};
+    struct deployment_status_update u;
+    for (int gone = 0; gone < 2; gone++) {
+        ck_assert(gone == 0 || delete_pool(f, "old")->err.code == 0);
+        const struct job *to = READ(f, struct job *, rollback_job(f, rt, &d, "failed", true, &u));
+        ck_assert((to == NULL) == (gone == 1));
+        ck_assert_str_eq(u.status_description,
+                         gone == 0 ? "failed - rolling back to job version 0"
+                                   : "failed - not rolling back to stable job version 0 as its node "
+                                     "pool \"old\" was deleted");
+    }
+    fx_free(f);
+}
+END_TEST
+
 START_TEST(health_by_hand)
 {
     struct fx *f = fx_new();
@@ -202,4 +244,5 @@ END_TEST
 
 TEST_SUITE("fsm-deploy", counters_follow_placements_and_health, promotion_needs_healthy_canaries,
            success_makes_the_version_stable, rolls_back_to_a_new_version,
-           does_not_roll_back_another_version, health_by_hand, only_what_is_over_is_reaped)
+           does_not_roll_back_another_version, does_not_roll_back_into_a_pool_that_is_gone,
+           says_why_it_does_not_roll_back, health_by_hand, only_what_is_over_is_reaped)
