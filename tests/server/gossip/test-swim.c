@@ -4,6 +4,7 @@
  * which check-long (PADDOCK_LONG=1) tries 10,000.
  */
 #include <stdio.h>
+#include <string.h>
 #include <stdlib.h>
 
 #include "common/mem.h"
@@ -220,6 +221,33 @@ START_TEST(who_leaves_has_not_failed)
         world_run(w, 3000);
         ck_assert(world_agrees(w));
         ck_assert_uint_eq(w->v[0].joined_n[2], 2);
+        world_free(w);
+    }
+}
+END_TEST
+
+/* Half of the members do not hear the farewell: to them it has failed, until a link is whole again. Nobody
+ * hears it: it has failed. */
+START_TEST(who_leaves_while_cut_off_has_left_in_the_end)
+{
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        bool heard = seed % 3 != 0;
+        struct world *w = world_joined(seed, 5);
+        for (size_t i = 0; i < 5; i++)
+            for (size_t k = 0; k < 5; k++)
+                w->v[i].cut[k] = i != k && (heard ? (i < 3) != (k < 3) : i == 2 || k == 2);
+        world_leave(w, 2);
+        world_run(w, 2000);
+        w->v[2].dead = true;
+        ck_assert(!heard || world_state(w, 0, 2) == MEMBER_LEFT);
+        world_run(w, 20000);
+        ck_assert_int_eq(world_state(w, 4, 2), MEMBER_FAILED);
+        for (size_t i = 0; i < 5; i++)
+            memset(w->v[i].cut, 0, sizeof(w->v[i].cut));
+        world_run(w, 15000);
+        for (size_t i = 0; i < 5; i++)
+            ck_assert(i == 2 || world_state(w, i, 2) == (heard ? MEMBER_LEFT : MEMBER_FAILED));
+        ck_assert(world_agrees(w));
         world_free(w);
     }
 }
@@ -544,6 +572,7 @@ TEST_SUITE_TIMEOUT("swim", 3600, who_is_killed_has_failed_soon, idle_members_wak
                    one_that_is_starved_condemns_nobody, one_that_stands_still_has_failed_and_comes_back,
                    clocks_that_jump_condemn_nobody, halves_that_are_cut_apart_come_together,
                    a_cut_link_is_gone_around, who_leaves_has_not_failed,
+                   who_leaves_while_cut_off_has_left_in_the_end,
                    who_is_started_again_is_known_at_once, who_failed_can_be_made_to_have_left,
                    gone_members_are_forgotten, regions_are_one_pool, packets_sent_again_are_refused,
                    of_another_cluster_is_no_member, who_began_again_is_not_looked_for,
