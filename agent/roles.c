@@ -253,25 +253,6 @@ leave_server(void *arg)
     rpc_leave(r->api_servers);
 }
 
-/* What the operator keeps back for the machine itself. */
-static struct node_reserved_resources *
-reserved(const void *ctx, const struct agent_reserved *from)
-{
-    struct node_reserved_resources *n = mem_new(ctx, struct node_reserved_resources);
-
-    n->cpu = mem_new(n, struct node_reserved_cpu_resources);
-    n->memory = mem_new(n, struct node_reserved_memory_resources);
-    n->disk = mem_new(n, struct node_reserved_disk_resources);
-    n->networks = mem_new(n, struct node_reserved_network_resources);
-    if (from) {
-        n->cpu->cpu_shares = from->cpu;
-        n->memory->memory_mb = from->memory_mb;
-        n->disk->disk_mb = from->disk_mb;
-        n->networks->reserved_host_ports = from->reserved_ports;
-    }
-    return n;
-}
-
 static struct str_list
 engines(struct roles *r)
 {
@@ -288,6 +269,7 @@ start_client(struct roles *r, struct err *e)
     const struct agent_client *k = c->client;
     const struct policy *p = r->rc.policy;
     struct client_config cc = {
+        .agent = k,
         .state_dir =
             str_empty(k->state_dir) ? mem_printf(r, "%s/client", p->state_dir) : k->state_dir,
         .alloc_dir = p->alloc_dir,
@@ -296,29 +278,9 @@ start_client(struct roles *r, struct err *e)
         .name = r->name,
         .region = r->region,
         .datacenter = r->datacenter,
-        .node_class = k->node_class,
-        .node_pool = k->node_pool,
         .http_addr = r->http_advertise,
-        .meta = k->meta,
-        .options = k->options,
-        .network_interface = k->network_interface,
-        .network_speed = k->network_speed,
-        .reserved = reserved(r, k->reserved),
-        .cpu_total_compute = k->cpu_compute,
-        .memory_total_mb = k->memory_mb,
-        .disk_total_mb = k->disk_total_mb,
-        .min_dynamic_port = k->min_dynamic_port,
-        .max_dynamic_port = k->max_dynamic_port,
-        .max_kill_timeout_ns = k->max_kill_timeout,
-        .gc_max_allocs = k->gc_max_allocs,
-        .gc_interval_ns = k->gc_interval,
-        .gc_parallel_destroys = k->gc_parallel_destroys,
-        .gc_disk_usage_threshold = k->gc_disk_usage_threshold,
-        .gc_inode_usage_threshold = k->gc_inode_usage_threshold,
-        .node_max_allocs = k->node_max_allocs,
         .dev = c->dev_mode,
         .stop_tasks = c->dev_mode,
-        .default_ineligible = k->default_ineligible,
         .servers = r->server ? NULL : set_servers,
         .leave = r->server ? NULL : leave_server,
         .servers_arg = r,

@@ -53,14 +53,6 @@ struct client {
 
 /* --- making --- */
 
-static void
-copy_map(const void *ctx, struct str_map *dst, const struct str_map *src)
-{
-    *dst = (struct str_map){0};
-    for (size_t i = 0; i < src->n; i++)
-        str_map_set(ctx, dst, src->v[i].k, src->v[i].v);
-}
-
 static const char *
 text(const void *ctx, const char *s, const char *dflt)
 {
@@ -70,7 +62,10 @@ text(const void *ctx, const char *s, const char *dflt)
 static void
 copy_config(struct ground *g, const struct client_config *from)
 {
+    static const struct agent_client unsaid;
     struct client_config *cfg = &g->cfg;
+    struct agent_client *a =
+        codec_clone(g, &type_agent_client, from->agent ? from->agent : &unsaid);
     *cfg = *from;
     char host[256] = "";
     if (gethostname(host, sizeof(host) - 1) < 0)
@@ -84,31 +79,17 @@ copy_config(struct ground *g, const struct client_config *from)
     cfg->name = text(g, from->name, str_or(host, "localhost"));
     cfg->region = text(g, from->region, "global");
     cfg->datacenter = text(g, from->datacenter, "dc1");
-    cfg->node_class = text(g, from->node_class, "");
-    cfg->node_pool = text(g, from->node_pool, POOL_DEFAULT);
     cfg->http_addr = text(g, from->http_addr, "");
-    cfg->network_interface = text(g, from->network_interface, "");
     cfg->version = text(g, from->version, "");
-    copy_map(g, &cfg->meta, &from->meta);
-    copy_map(g, &cfg->options, &from->options);
-    cfg->reserved = codec_clone(g, &type_node_reserved_resources, from->reserved);
-    struct agent_client d = {0};
-    codec_defaults(g, &type_agent_client, &d);
-    struct {
-        int64_t *at, usual;
-    } rows[] = {{&cfg->min_dynamic_port, d.min_dynamic_port},
-                {&cfg->max_dynamic_port, d.max_dynamic_port},
-                {&cfg->max_kill_timeout_ns, d.max_kill_timeout},
-                {&cfg->gc_max_allocs, d.gc_max_allocs},
-                {&cfg->gc_interval_ns, d.gc_interval},
-                {&cfg->gc_parallel_destroys, d.gc_parallel_destroys}};
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (*rows[i].at <= 0)
-            *rows[i].at = rows[i].usual;
-    if (cfg->gc_disk_usage_threshold <= 0)
-        cfg->gc_disk_usage_threshold = d.gc_disk_usage_threshold;
-    if (cfg->gc_inode_usage_threshold <= 0)
-        cfg->gc_inode_usage_threshold = d.gc_inode_usage_threshold;
+    int64_t *const numbers[] = {&a->min_dynamic_port, &a->max_dynamic_port,
+                                &a->max_kill_timeout, &a->gc_max_allocs,
+                                &a->gc_interval,      &a->gc_parallel_destroys};
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+        *numbers[i] = *numbers[i] < 0 ? 0 : *numbers[i]; /* as if it were not said */
+    a->gc_disk_usage_threshold = a->gc_disk_usage_threshold < 0 ? 0 : a->gc_disk_usage_threshold;
+    a->gc_inode_usage_threshold = a->gc_inode_usage_threshold < 0 ? 0 : a->gc_inode_usage_threshold;
+    codec_defaults(g, &type_agent_client, a);
+    cfg->agent = a;
 }
 
 /* --- what modules report --- */
@@ -329,8 +310,9 @@ client_stop(struct client *c, void (*done)(void *arg), void *arg)
     drain_stop(c->drain);
     if (c->g->cfg.stop_tasks && c->g->started) {
         c->g->quitting = true;
-        c->quit_timer = timer_start(
-            c->g->loop, c->g->cfg.max_kill_timeout_ns / NS_PER_MS + QUIT_EXTRA_MS, quit_overdue, c);
+        c->quit_timer =
+            timer_start(c->g->loop, c->g->cfg.agent->max_kill_timeout / NS_PER_MS + QUIT_EXTRA_MS,
+                        quit_overdue, c);
         ALLOCS_EACH(&c->allocs, ar)
             alloc_runner_remove(ar);
     } else {

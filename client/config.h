@@ -11,8 +11,7 @@
 #include "api/api.h"
 #include "common/err.h"
 
-/* Copied by client_new. NULL strings and zeros take the default in brackets, else that of
- * api/schema/config.schema. */
+/* Copied by client_new. What is NULL takes the default in brackets. */
 struct client_config {
     const char *state_dir;  /* node id, secret and the state database; made 0700; required */
     const char *hand;        /* address of the engine hand; with engines */
@@ -21,29 +20,10 @@ struct client_config {
     const char *name;       /* node name [host name] */
     const char *region;     /* [global] */
     const char *datacenter; /* [dc1] */
-    const char *node_class;
-    const char *node_pool; /* [default] */
+    const struct agent_client *agent; /* the client block of the configuration [an empty one] */
     const char *http_addr; /* advertised "ip:port" of this agent's HTTP API */
-    struct str_map meta;
-    struct str_map options;        /* client.options of the agent configuration */
-    const char *network_interface; /* [interface of the default route; lo with `dev`] */
-    int64_t network_speed;         /* Mbit/s [detected or 1000] */
-    int64_t cpu_total_compute;     /* MHz [detected] */
-    int64_t memory_total_mb;       /* [detected] */
-    int64_t disk_total_mb;         /* [detected] */
-    int64_t min_dynamic_port;
-    int64_t max_dynamic_port;
-    struct node_reserved_resources *reserved;
-    int64_t max_kill_timeout_ns;
-    int64_t gc_max_allocs;          /* beyond so many the oldest that ended goes */
-    int64_t gc_interval_ns;         /* how soon after an end to look at that and the disk */
-    int64_t gc_parallel_destroys;
-    double gc_disk_usage_threshold; /* percent of the file system of alloc_dir */
-    double gc_inode_usage_threshold;
-    int64_t node_max_allocs;         /* 0: unlimited */
-    bool dev;                        /* loopback fingerprint */
-    bool stop_tasks; /* client_stop ends all tasks and removes their directories (-dev) */
-    bool default_ineligible;
+    bool dev;              /* loopback fingerprint */
+    bool stop_tasks;       /* client_stop ends all tasks and removes their directories (-dev) */
     /* The servers that there are, "ip:port" each, as the last time (in client_new) or by now: 1:
      * they are new, 0: they were known, < 0: one is no address. NULL: nobody connects to them, none
      * are kept. */

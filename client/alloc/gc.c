@@ -30,10 +30,10 @@ gc_new(struct allocs *allocs)
     gc->g = allocs->g;
     gc->allocs = allocs;
     gc->why_many =
-        mem_printf(gc, "client gc_max_allocs = %lld", (long long)gc->g->cfg.gc_max_allocs);
+        mem_printf(gc, "client gc_max_allocs = %lld", (long long)gc->g->cfg.agent->gc_max_allocs);
     gc->why_full = mem_printf(
         gc, "the disk was full: client gc_disk_usage_threshold = %g, gc_inode_usage_threshold = %g",
-        gc->g->cfg.gc_disk_usage_threshold, gc->g->cfg.gc_inode_usage_threshold);
+        gc->g->cfg.agent->gc_disk_usage_threshold, gc->g->cfg.agent->gc_inode_usage_threshold);
     return gc;
 }
 
@@ -89,7 +89,7 @@ static void
 pump(struct gc *gc)
 {
     struct alloc_runner *ar;
-    while (gc->running < gc->g->cfg.gc_parallel_destroys && (ar = dequeue(gc))) {
+    while (gc->running < gc->g->cfg.agent->gc_parallel_destroys && (ar = dequeue(gc))) {
         gc->running++;
         alloc_runner_destroy(ar);
     }
@@ -185,7 +185,7 @@ gc_make_room(struct gc *gc)
 {
     struct alloc_runner *ar;
     int64_t n;
-    while (!gc->g->stopping && (ar = oldest(gc, &n)) && n > gc->g->cfg.gc_max_allocs)
+    while (!gc->g->stopping && (ar = oldest(gc, &n)) && n > gc->g->cfg.agent->gc_max_allocs)
         gc_collect(gc, ar, gc->why_many, NULL, NULL);
 }
 
@@ -194,7 +194,8 @@ gc_wake(struct gc *gc)
 {
     int64_t n;
     if (!gc->timer && !gc->looking && !gc->g->stopping && oldest(gc, &n))
-        gc->timer = timer_start(gc->g->loop, gc->g->cfg.gc_interval_ns / NS_PER_MS, on_timer, gc);
+        gc->timer =
+            timer_start(gc->g->loop, gc->g->cfg.agent->gc_interval / NS_PER_MS, on_timer, gc);
 }
 
 static void
@@ -221,8 +222,8 @@ measured(void *arg)
     gc->looking = false;
     gc_make_room(gc);
     struct alloc_runner *ar = oldest(gc, &n);
-    bool full = l->disk_pct > gc->g->cfg.gc_disk_usage_threshold ||
-                l->inode_pct > gc->g->cfg.gc_inode_usage_threshold;
+    bool full = l->disk_pct > gc->g->cfg.agent->gc_disk_usage_threshold ||
+                l->inode_pct > gc->g->cfg.agent->gc_inode_usage_threshold;
     gc->full = !gc->g->stopping && full && ar;
     if (gc->full) {
         log_info("client",

@@ -95,7 +95,7 @@ agreed(struct node_drain *d)
     timer_stop(TAKE(d->limit));
     if (d->spec.deadline == 0)
         return;
-    int64_t ms = d->g->cfg.max_kill_timeout_ns / NS_PER_MS + OVER_MS;
+    int64_t ms = d->g->cfg.agent->max_kill_timeout / NS_PER_MS + OVER_MS;
     limit_in(d, ns / NS_PER_MS + ms);
 }
 

@@ -31,9 +31,9 @@ meta_fill(const void *ctx, const struct meta *m, struct str_map *ret)
     const struct client_meta *d = m->dynamic;
 
     *ret = (struct str_map){0};
-    for (size_t i = 0; i < m->g->cfg.meta.n; i++)
-        if (!d || !str_list_has(&d->unset, m->g->cfg.meta.v[i].k))
-            str_map_set(ctx, ret, m->g->cfg.meta.v[i].k, m->g->cfg.meta.v[i].v);
+    for (size_t i = 0; i < m->g->cfg.agent->meta.n; i++)
+        if (!d || !str_list_has(&d->unset, m->g->cfg.agent->meta.v[i].k))
+            str_map_set(ctx, ret, m->g->cfg.agent->meta.v[i].k, m->g->cfg.agent->meta.v[i].v);
     for (size_t i = 0; d && i < d->set.n; i++)
         str_map_set(ctx, ret, d->set.v[i].k, d->set.v[i].v);
 }
@@ -44,8 +44,8 @@ meta_response(const struct meta *m, const void *ctx)
     struct node_meta_response *r = mem_new(ctx, struct node_meta_response);
 
     meta_fill(r, m, &r->meta);
-    for (size_t i = 0; i < m->g->cfg.meta.n; i++)
-        str_map_set(r, &r->static_, m->g->cfg.meta.v[i].k, m->g->cfg.meta.v[i].v);
+    for (size_t i = 0; i < m->g->cfg.agent->meta.n; i++)
+        str_map_set(r, &r->static_, m->g->cfg.agent->meta.v[i].k, m->g->cfg.agent->meta.v[i].v);
     r->dynamic = value_map(r);
     for (size_t i = 0; m->dynamic && i < m->dynamic->set.n; i++)
         value_map_set(r->dynamic, m->dynamic->set.v[i].k, value_str(r, m->dynamic->set.v[i].v));
@@ -156,7 +156,7 @@ change_key(struct change *x, const char *k, const struct value *v, struct err *e
         return err_set(e, -ERR_INVALID, "metadata \"%s\" must be a string or null, not a %s", k,
                        value_kind_name(v->kind));
     drop_pair(&m->set, k);
-    if (str_map_get(&x->m->g->cfg.meta, k) != NULL && !str_list_has(&m->unset, k))
+    if (str_map_get(&x->m->g->cfg.agent->meta, k) != NULL && !str_list_has(&m->unset, k))
         list_add(m, m->unset, mem_strdup(m, k));
     return 0;
 }

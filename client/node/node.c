@@ -34,8 +34,8 @@ in_list(const char *list, const char *name, bool dflt)
 static const char *
 option(const struct ground *g, const char *a, const char *b)
 {
-    const char *v = str_map_get(&g->cfg.options, a);
-    return v ? v : str_map_get(&g->cfg.options, b);
+    const char *v = str_map_get(&g->cfg.agent->options, a);
+    return v ? v : str_map_get(&g->cfg.agent->options, b);
 }
 
 static void
@@ -81,21 +81,23 @@ add_drivers(struct ground *g)
         add_driver(g, driver_extra(), &host);
 }
 
-/* Clients of the API follow every pointer of it. */
+/* What the operator keeps back for the machine itself. Clients of the API follow every pointer. */
 static struct node_reserved_resources *
-reserved(const void *ctx, const struct node_reserved_resources *from)
+reserved(const void *ctx, const struct agent_reserved *from)
 {
-    struct node_reserved_resources *r = from ? codec_clone(ctx, &type_node_reserved_resources, from)
-                                             : mem_new(ctx, struct node_reserved_resources);
-    if (!r->cpu)
-        r->cpu = mem_new(r, struct node_reserved_cpu_resources);
-    if (!r->memory)
-        r->memory = mem_new(r, struct node_reserved_memory_resources);
-    if (!r->disk)
-        r->disk = mem_new(r, struct node_reserved_disk_resources);
-    if (!r->networks)
-        r->networks = mem_new(r, struct node_reserved_network_resources);
-    return r;
+    struct node_reserved_resources *n = mem_new(ctx, struct node_reserved_resources);
+
+    n->cpu = mem_new(n, struct node_reserved_cpu_resources);
+    n->memory = mem_new(n, struct node_reserved_memory_resources);
+    n->disk = mem_new(n, struct node_reserved_disk_resources);
+    n->networks = mem_new(n, struct node_reserved_network_resources);
+    if (from) {
+        n->cpu->cpu_shares = from->cpu;
+        n->memory->memory_mb = from->memory_mb;
+        n->disk->disk_mb = from->disk_mb;
+        n->networks->reserved_host_ports = from->reserved_ports;
+    }
+    return n;
 }
 
 /* What isolation can do here: "true", or the reason why not. */
@@ -133,28 +135,28 @@ node_build(struct ground *g, const struct meta *meta)
     n->secret_id = g->secret;
     n->datacenter = cfg->datacenter;
     n->name = cfg->name;
-    n->node_class = cfg->node_class;
-    n->node_pool = cfg->node_pool;
+    n->node_class = str_or(cfg->agent->node_class, "");
+    n->node_pool = cfg->agent->node_pool;
     n->http_addr = cfg->http_addr;
     n->status = NODE_INIT;
-    n->scheduling_eligibility = cfg->default_ineligible ? NODE_INELIGIBLE : NODE_ELIGIBLE;
-    n->node_max_allocs = cfg->node_max_allocs;
+    n->scheduling_eligibility = cfg->agent->default_ineligible ? NODE_INELIGIBLE : NODE_ELIGIBLE;
+    n->node_max_allocs = cfg->agent->node_max_allocs;
     n->cgroup_parent = g->link->cgroup ? mem_strdup(n, g->link->cgroup) : "";
     meta_fill(n, meta, &n->meta);
-    n->reserved_resources = reserved(n, cfg->reserved);
+    n->reserved_resources = reserved(n, cfg->agent->reserved);
     n->node_resources = mem_new(n, struct node_resources);
-    n->node_resources->min_dynamic_port = cfg->min_dynamic_port;
-    n->node_resources->max_dynamic_port = cfg->max_dynamic_port;
+    n->node_resources->min_dynamic_port = cfg->agent->min_dynamic_port;
+    n->node_resources->max_dynamic_port = cfg->agent->max_dynamic_port;
     struct fingerprint_config fc = {
         .alloc_dir = cfg->alloc_dir,
-        .network_interface = cfg->network_interface,
+        .network_interface = cfg->agent->network_interface,
         .version = cfg->version,
         .http_addr = cfg->http_addr,
         .signals = signal_names(),
-        .network_speed = cfg->network_speed,
-        .cpu_total_compute = cfg->cpu_total_compute,
-        .memory_total_mb = cfg->memory_total_mb,
-        .disk_total_mb = cfg->disk_total_mb,
+        .network_speed = cfg->agent->network_speed,
+        .cpu_total_compute = cfg->agent->cpu_compute,
+        .memory_total_mb = cfg->agent->memory_mb,
+        .disk_total_mb = cfg->agent->disk_total_mb,
         .loopback = cfg->dev,
     };
     fingerprint_run(n, &fc);
@@ -168,7 +170,7 @@ node_disk_grew(const struct ground *g)
 {
     const struct node_resources *r = g->node ? g->node->node_resources : NULL;
     struct statvfs v;
-    if (!r || !r->disk || g->cfg.disk_total_mb > 0 || statvfs(g->cfg.alloc_dir, &v) < 0)
+    if (!r || !r->disk || g->cfg.agent->disk_total_mb > 0 || statvfs(g->cfg.alloc_dir, &v) < 0)
         return false;
     int64_t grown = (int64_t)(v.f_bavail * v.f_frsize >> 20) - r->disk->disk_mb;
     return grown > DISK_GREW_MB && grown > r->disk->disk_mb / 10;

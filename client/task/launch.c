@@ -43,9 +43,9 @@ static const char *const host_deny_default[] = {
 static const char *const *
 host_deny(const void *ctx, const struct ground *g)
 {
-    const char *list = str_map_get(&g->cfg.options, "env.denylist");
+    const char *list = str_map_get(&g->cfg.agent->options, "env.denylist");
     if (!list)
-        list = str_map_get(&g->cfg.options, "env.blacklist");
+        list = str_map_get(&g->cfg.agent->options, "env.blacklist");
     if (!list)
         return host_deny_default;
     const char **names = NULL;

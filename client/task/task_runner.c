@@ -286,7 +286,7 @@ task_runner_configure(struct task_runner *tr, const struct task *task)
     tr->driver = driver_find(task->driver);
     tr->handle = handle_of(tr->driver);
     task_sm_configure(&tr->sm.cfg, ar->rec->alloc->job, ar->tg, task,
-                      ar->g->cfg.max_kill_timeout_ns);
+                      ar->g->cfg.agent->max_kill_timeout);
 }
 
 void

@@ -388,7 +388,7 @@ START_TEST(old_allocations_are_collected)
     enum { N = 5 };
     struct world_alloc *x[N];
     world_start(&w, geteuid());
-    w.cfg.gc_max_allocs = 2;
+    w.agent.gc_max_allocs = 2;
     world_client(&w);
     for (int i = 0; i < N; i++) {
         x[i] = world_script(&w, "batch", "true");
@@ -416,8 +416,8 @@ START_TEST(full_disk_is_relieved)
 {
     struct world w;
     world_start(&w, geteuid());
-    w.cfg.gc_disk_usage_threshold = 0.000001; /* any disk is fuller */
-    w.cfg.gc_interval_ns = 20 * NS_PER_MS;
+    w.agent.gc_disk_usage_threshold = 0.000001; /* any disk is fuller */
+    w.agent.gc_interval = 20 * NS_PER_MS;
     world_client(&w);
     struct world_alloc *stays = world_script(&w, "service", "sleep 1000");
     struct world_alloc *x = world_script(&w, "batch", "true"),
@@ -450,7 +450,7 @@ START_TEST(new_waits_for_removals)
     enum { N = 100 };
     struct world_alloc *x[N];
     world_start(&w, geteuid());
-    w.cfg.gc_max_allocs = N + 1;
+    w.agent.gc_max_allocs = N + 1;
     world_client(&w);
     for (int i = 0; i < N; i++)
         x[i] = world_script(&w, "batch", "true");

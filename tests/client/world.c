@@ -105,7 +105,8 @@ on_get(void *arg, struct rpc_call *call, const void *req)
     struct alloc_get_allocs_response resp = {0};
     void *ctx = rpc_call_ctx(call);
     w->gets++;
-    for (; resp.handled < r->alloc_ids.n && (!w->per_get || resp.handled < w->per_get); resp.handled++) {
+    for (; resp.handled < r->alloc_ids.n && (!w->per_get || resp.handled < w->per_get);
+         resp.handled++) {
         struct world_alloc *x = find(w, r->alloc_ids.v[resp.handled]);
         if (!x)
             continue;
@@ -225,7 +226,8 @@ world_start(struct world *w, unsigned uid)
     rig_start(&w->rig, uid);
     w->ctx = mem_ctx("world");
     w->index = 10;
-    w->cfg = (struct client_config){.state_dir = mem_printf(w->ctx, "%s/client", w->rig.dir),
+    w->cfg = (struct client_config){.agent = &w->agent,
+                                    .state_dir = mem_printf(w->ctx, "%s/client", w->rig.dir),
                                     .alloc_dir = w->rig.policy.alloc_dir,
                                     .name = "node1",
                                     .dev = true,
@@ -303,17 +305,20 @@ world_changed(struct world *w, struct world_alloc *x)
 }
 
 struct world_alloc *
-world_add(struct world *w, const char *type, const char *driver, const char *config, const char *group)
+world_add(struct world *w, const char *type, const char *driver, const char *config,
+          const char *group)
 {
     char id[UUID_TEXT];
     struct err e = ERR_INIT;
-    const char *json = mem_printf(
-        w->ctx,
-        "{\"ID\":\"%s\",\"Name\":\"j.g[0]\",\"JobID\":\"j\",\"TaskGroup\":\"g\",\"Namespace\":\"default\","
-        "\"DesiredStatus\":\"run\",\"ClientStatus\":\"pending\",\"Job\":{\"ID\":\"j\",\"Type\":\"%s\","
-        "\"TaskGroups\":[{\"Name\":\"g\",\"Tasks\":[{\"Name\":\"t\",\"Driver\":\"%s\","
-        "\"KillTimeout\":3000000000,\"Config\":%s}]%s}]}}",
-        uuid_make(id), type, driver, config, group);
+    const char *json =
+        mem_printf(w->ctx,
+                   "{\"ID\":\"%s\",\"Name\":\"j.g[0]\",\"JobID\":\"j\",\"TaskGroup\":\"g\","
+                   "\"Namespace\":\"default\","
+                   "\"DesiredStatus\":\"run\",\"ClientStatus\":\"pending\",\"Job\":{\"ID\":\"j\","
+                   "\"Type\":\"%s\","
+                   "\"TaskGroups\":[{\"Name\":\"g\",\"Tasks\":[{\"Name\":\"t\",\"Driver\":\"%s\","
+                   "\"KillTimeout\":3000000000,\"Config\":%s}]%s}]}}",
+                   uuid_make(id), type, driver, config, group);
     void *a = NULL;
     ck_assert_msg(json_decode(w->ctx, &type_allocation, json, strlen(json), 0,
                               BUDGET(1 << 20), &a, &e) == 0,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A client in a small world: a real warden with real shims (tests/isolation/rig), and servers that are
- * a table of allocations behind the in-process RPC client.
+ * A client in a small world: a real warden with real shims (tests/isolation/rig), and servers that
+ * are a table of allocations behind the in-process RPC client.
  */
 #ifndef PADDOCK_TESTS_CLIENT_WORLD_H
 #define PADDOCK_TESTS_CLIENT_WORLD_H
@@ -28,6 +28,7 @@ struct world {
     struct client *client;
     struct warden_client *warden;
     struct client_config cfg;
+    struct agent_client agent; /* of cfg */
     void *ctx;
     struct world_alloc allocs[WORLD_ALLOCS];
     size_t n;
@@ -53,8 +54,8 @@ void world_client_stop(struct world *w); /* as an agent that goes down */
 void world_client_free(struct world *w); /* its last part: client_stop() is done */
 /* An allocation of one task "t": driver, JSON of its config, and what its group has besides (JSON
  * members with a comma in front, or ""). */
-struct world_alloc *world_add(struct world *w, const char *type, const char *driver, const char *config,
-                              const char *group);
+struct world_alloc *world_add(struct world *w, const char *type, const char *driver,
+                              const char *config, const char *group);
 /* A shell script under raw_exec. */
 struct world_alloc *world_script(struct world *w, const char *type, const char *script);
 /* One more of the same job. */
@@ -73,7 +74,8 @@ void world_turn(struct world *w); /* a few milliseconds of the loop */
         }                                                                      \
     } while (0)
 
-const struct task_state *world_task(const struct world_alloc *x); /* of the last report; may be NULL */
+const struct task_state *
+world_task(const struct world_alloc *x); /* of the last report; may be NULL */
 /* The last of that type; NULL: none. */
 const struct task_event *world_event(const struct world_alloc *x, const char *type);
 bool world_status(const struct world_alloc *x, const char *status);

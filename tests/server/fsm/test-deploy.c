@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state machine and deployments: counters, deadlines, promotion, what ends one, stable versions, garbage.
+ * The state machine and deployments: counters, deadlines, promotion, what ends one, stable
+ * versions, garbage.
  */
 #include "server/leader/rollback.h"
 #include "tests/lib/test.h"
@@ -155,7 +156,8 @@ START_TEST(rolls_back_to_a_new_version)
 }
 END_TEST
 
-/* The job has been changed by somebody: what the failed deployment would go back to does not replace it. */
+/* The job has been changed by somebody: what the failed deployment would go back to does not
+ * replace it. */
 START_TEST(does_not_roll_back_another_version)
 {
     struct fx *f = fx_new();

@@ -303,7 +303,8 @@ START_TEST(an_object_comes_as_json)
 
     node_up(w);
     await_eval(w, run_job(w, the_job(w, "j", 0))->eval_id); /* the status of the job follows it */
-    json_encode(&b, &type_job, CALL(w, RPC_JOB_GET_JOB, job_response, &job)->job, JSON_HIDE_SECRETS);
+    json_encode(&b, &type_job, CALL(w, RPC_JOB_GET_JOB, job_response, &job)->job,
+                JSON_HIDE_SECRETS);
     job.list = &as_json;
     const struct job_response *r = CALL(w, RPC_JOB_GET_JOB, job_response, &job);
     ck_assert_ptr_null(r->job);
@@ -393,8 +394,8 @@ id_for(const struct rpc_method *m, const struct named *v)
     return NULL;
 }
 
-/* Every method whose answer may be made of bytes, without decoding what it is made of: members that its row
- * looks at and does not name would be missing in one of both. */
+/* Every method whose answer may be made of bytes, without decoding what it is made of: members that
+ * its row looks at and does not name would be missing in one of both. */
 START_TEST(json_is_that_of_the_objects)
 {
     struct world *w = world_open(tmp_dir());
@@ -412,7 +413,8 @@ START_TEST(json_is_that_of_the_objects)
     const struct alloc_list_response *al = allocs_of(w, "web");
     report(w, al->allocations.v[0]->id, ALLOC_COMPLETE);
     struct list_request all = {.list = &q};
-    const struct deployment_list_response *dl = CALL(w, RPC_DEPLOYMENT_LIST, deployment_list_response, &all);
+    const struct deployment_list_response *dl =
+        CALL(w, RPC_DEPLOYMENT_LIST, deployment_list_response, &all);
     ck_assert_uint_gt(dl->deployments.n, 0);
     const struct named ids[] = {{"Job.", "web"},
                                 {"Node.", node_id},
@@ -500,13 +502,14 @@ older_state(const char *dir)
     const char *path = mem_printf(ctx, "%s/server", dir);
     struct err e = ERR_INIT;
     ck_assert_int_eq(mkdir(path, 0700), 0);
-    struct bench *b = bench_open_opts((struct core_opts){.dir = path,
-                                                         .addr = "127.0.0.1:4647",
-                                                         .boot_id = "older", /* the cache is not kept */
-                                                         .state_max = 256 << 20,
-                                                         .segment_bytes = 64 << 10,
-                                                         .snapshot_entries = 2,
-                                                         .snapshot_bytes = 1 << 20});
+    struct bench *b =
+        bench_open_opts((struct core_opts){.dir = path,
+                                           .addr = "127.0.0.1:4647",
+                                           .boot_id = "older", /* the cache is not kept */
+                                           .state_max = 256 << 20,
+                                           .segment_bytes = 64 << 10,
+                                           .snapshot_entries = 2,
+                                           .snapshot_bytes = 1 << 20});
     struct intent *in = intent_new(ctx, 1);
     in->node_register = type_new(in, &type_intent_node_register);
     in->node_register->node = make_node(in, "n1");
@@ -647,7 +650,8 @@ START_TEST(a_call_for_others_is_refused_before_its_method)
     /* passed on to the leader of another term, it comes too late */
     struct server_info info;
     server_info(w->server, w, &info);
-    struct rpc_envelope now = {.hops = 1, .term = info.term}, late = {.hops = 1, .term = info.term + 1};
+    struct rpc_envelope now = {.hops = 1, .term = info.term},
+                        late = {.hops = 1, .term = info.term + 1};
     CALL_WITH(w, RPC_SYSTEM_GC, write_response, &(struct empty){0}, &now);
     for (int i = 0; i < 2; i++, late.term = info.term - 1) {
         ck_assert_ptr_null(call_with(w, RPC_SYSTEM_GC, &(struct empty){0}, &late));
