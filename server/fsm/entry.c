@@ -246,12 +246,11 @@ count_alloc(struct apply *a, const struct allocation *al, const struct allocatio
     apply_touch_job(a, al->namespace, al->job_id)->summary_changed = true;
 }
 
-/* A delayed evaluation that nobody needs any more; not the one whose plan this is. */
+/* An evaluation that nobody needs any more, due or not; not the one whose plan this is. */
 static void
 drop_followup(struct apply *a, const struct evaluation *ev)
 {
-    if (ev != NULL && str_eq(ev->status, EVAL_PENDING) && ev->wait_until > a->now &&
-        !str_eq(ev->id, a->plan_eval))
+    if (ev != NULL && str_eq(ev->status, EVAL_PENDING) && !str_eq(ev->id, a->plan_eval))
         apply_cancel_eval(a, ev->id, "the allocation is no longer unknown");
 }
 

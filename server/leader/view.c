@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The live node table and views over the state (see leader/view.h).
+ * The live node table and views over the state (see leader/view.h): first the table, which follows
+ * the log row by row; then what answers the scheduler from a snapshot: jobs, allocations,
+ * deployments, pools, evaluations that are awaited.
  */
 #include "server/leader/view.h"
 
@@ -253,17 +255,19 @@ view_latest_deployment(struct sched_view *v, const char *ns, const char *id)
     return state_latest_deployment(s->txn, s->ctx, ns, id);
 }
 
-static bool
-view_is_awaited(struct sched_view *v, const struct evaluation *e, const char *trigger, int64_t at)
+static struct str_list
+view_awaited(struct sched_view *v, const void *ctx, const struct evaluation *e, const char *trigger,
+             int64_t at)
 {
     struct sched_view_state *s = v->arg;
-    struct state_iter *it =
-        state_evals_by_job(s->txn, s->ctx, str_or(e->namespace, NS_DEFAULT), e->job_id);
-    bool any = false;
+    const char *ns = str_or(e->namespace, NS_DEFAULT);
+    struct state_iter *it = state_evals_by_job(s->txn, ctx, ns, e->job_id);
+    struct str_list ids = {0};
 
-    for (struct evaluation *o; (o = state_next(it, s->ctx)) != NULL; talloc_free(o))
-        any |= !str_eq(o->id, e->id) && reschedule_awaits(o, trigger, at);
-    return any;
+    for (struct evaluation *o; (o = state_next(it, ctx)) != NULL; talloc_free(o))
+        if (!str_eq(o->id, e->id) && reschedule_awaits(o, trigger, at))
+            list_add(ctx, ids, mem_strdup(ctx, o->id));
+    return ids;
 }
 
 static const struct node_pool *
@@ -275,7 +279,7 @@ view_node_pool(struct sched_view *v, const char *name)
 }
 
 static const struct sched_view_ops ops = {
-    .is_awaited = view_is_awaited,
+    .awaited = view_awaited,
     .node_pool = view_node_pool,
     .latest_deployment = view_latest_deployment,
     .job = view_job,

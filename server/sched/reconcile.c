@@ -92,8 +92,10 @@ classify_failed(struct group_run *g, const struct allocation *a)
     int64_t at = 0;
 
     /* what a deployment placed is placed again when its watcher says so */
-    if (rollout_holds(g->ro, a) && !FLAG(a, reschedule))
+    if (rollout_holds(g->ro, a) && !FLAG(a, reschedule)) {
+        g->ro->waits = a;
         return CLASS_UNTAINTED;
+    }
     if (FLAG(a, force_reschedule))
         return CLASS_RESCHEDULE;
     if (!reschedule_allowed(g->tg->reschedule_policy, a, &at))
@@ -261,8 +263,9 @@ classify(struct group_run *g, const struct item *it)
             return CLASS_IGNORE;
         if (FLAG(a, migrate_disable_placement))
             return CLASS_UNTAINTED;
-        /* one that was told to move did not finish, however well it stopped */
-        return alloc_ran_successfully(a) && !FLAG(a, migrate) ? CLASS_UNTAINTED : CLASS_IGNORE;
+        /* one that was lost or told to move did not finish, however well it stopped */
+        bool cut = FLAG(a, migrate) || alloc_recorded(a, ALLOC_LOST) != 0;
+        return alloc_ran_successfully(a) && !cut ? CLASS_UNTAINTED : CLASS_IGNORE;
     }
     if (str_eq(a->client_status, ALLOC_FAILED))
         return classify_failed(g, a);
@@ -445,8 +448,7 @@ place_failed(struct group_run *g)
     return n;
 }
 
-/* Everything that stays counts; lost ones are replaced under their names, then new names follow,
- * unless a deployment is not to place more. How many. */
+/* All that stays counts; lost ones are replaced by their names, then new names come. How many. */
 static int64_t
 place_missing(struct group_run *g)
 {
@@ -572,8 +574,7 @@ cover(struct group_run *g, struct item *o, struct item *m)
     o->covered |= away_holds(m->a, g->batch);
 }
 
-/* Before all else: between an original that came back and what replaced it one is chosen
- * (doc/reconnect.md 2.5). The order of the items is that of the input. */
+/* First: of an original that came back and what replaced it one stays (doc/reconnect.md 2.5). */
 static void
 settle(struct group_run *g)
 {
@@ -606,9 +607,8 @@ settle(struct group_run *g)
         each_ancestor(g, &x, &g->v[i], contest);
 }
 
-/* stop_on_client_after: nothing of the group is placed while its lost ones may run on. Who holds
- * back says when to look again if nobody does: the evaluation that was to do so may have come a
- * moment before the time that was recorded, or was canceled by a heartbeat. */
+/* stop_on_client_after: nothing of the group is placed while its lost ones may run on. Who was to
+ * look again may have come a moment too early, or was canceled by a heartbeat: then another one. */
 static void
 hold_back(struct group_run *g)
 {
@@ -628,8 +628,7 @@ hold_back(struct group_run *g)
         follow_up(g, last, TRIGGER_ALLOC_RESCHEDULE, until, false);
 }
 
-/* Canaries of an earlier deployment, or of one that failed, go; those of this one are known from
- * here on. One that moves or is lost is stopped: a new one takes its place. */
+/* Canaries of an earlier or failed deployment go; of this one those that move or are lost. */
 static void
 sort_canary(struct group_run *g, struct item *it)
 {
@@ -719,8 +718,7 @@ run_group(struct group_run *g)
     rollout_group_end(g->ro, &g->rg, placed);
 }
 
-/* Of a fenced group, not wanted any more, and nobody hears of its node: it is unknown, and lost
- * when its time is over. False: it is none of these. */
+/* Fenced, not wanted any more, of a silent node: unknown, and lost in time. False: it is not. */
 static bool
 stop_silent(struct recon *out, const struct recon_in *in, const struct allocation *a)
 {
@@ -793,6 +791,8 @@ reconcile(const void *ctx, const struct recon_in *in)
         run_group(&g);
     }
     rollout_end(&ro);
+    if (ro.waits != NULL)
+        push(out, out->laters, ro.waits, TRIGGER_ALLOC_RESCHEDULE, in->now, SIZE_MAX);
     out->deployment = ro.deployment;
     out->made = ro.made;
     out->status = ro.status;

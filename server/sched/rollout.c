@@ -157,10 +157,13 @@ void
 rollout_end(struct rollout *r)
 {
     struct deployment *made = r->made;
+    bool ends = r->current != NULL && r->complete && deployment_active(r->current);
     bool automatic = true;
 
-    if (r->current != NULL && r->complete && deployment_active(r->current))
+    if (ends)
         set_status(r, r->current, DEPLOYMENT_SUCCESSFUL, DESC_DEPLOY_DONE);
+    else
+        r->waits = NULL;
     if (made == NULL || !deployment_wants_promotion(made))
         return;
     for (size_t i = 0; i < made->task_groups.n; i++)

@@ -22,6 +22,8 @@ struct rollout {
     const struct deployment *deployment; /* that placements are of; NULL: none */
     struct deployment *made;             /* it, when it is a new one */
     struct deployment_status_update_list status; /* of the latest one */
+    /* an allocation that failed, to be looked at now that its deployment has succeeded; or NULL */
+    const struct allocation *waits;
     /* its own */
     const struct deployment *old;     /* the latest one when it is over for this version; or NULL */
     const struct deployment *current; /* of this version of the job; or NULL */

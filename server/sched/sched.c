@@ -106,12 +106,22 @@ held_by_fence(struct attempt *t, const struct recon_place *p)
     return false;
 }
 
+/* Evaluations that allocations name go when these come back: nobody else may wait for them. */
 static bool
 is_awaited(void *arg, const char *trigger, int64_t at)
 {
     struct attempt *t = arg;
+    struct sched_view *v = t->in->view;
+    struct str_list ids = v->ops->awaited(v, t->out, t->in->eval, trigger, at);
 
-    return t->in->view->ops->is_awaited(t->in->view, t->in->eval, trigger, at);
+    for (size_t i = 0; i < ids.n; i++) {
+        bool named = false;
+        for (size_t k = 0; k < t->n_allocs; k++)
+            named |= str_eq(t->allocs[k]->followup_eval_id, ids.v[i]);
+        if (!named)
+            return true;
+    }
+    return false;
 }
 
 /* Service and batch: reconcile, then place. */

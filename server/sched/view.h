@@ -26,10 +26,10 @@ struct sched_view_ops {
     /* The newest deployment of a job, whatever its version; NULL: there is none. */
     const struct deployment *(*latest_deployment)(struct sched_view *v, const char *ns,
                                                   const char *id);
-    /* Another pending evaluation of its job than `e` comes at `at` (RESCHEDULE_BATCH_WINDOW sooner
-     * or later), for that reason. */
-    bool (*is_awaited)(struct sched_view *v, const struct evaluation *e, const char *trigger,
-                       int64_t at);
+    /* Ids of the pending evaluations of its job other than `e` that come at `at`
+     * (RESCHEDULE_BATCH_WINDOW sooner or later), for that reason. They live as long as ctx. */
+    struct str_list (*awaited)(struct sched_view *v, const void *ctx, const struct evaluation *e,
+                               const char *trigger, int64_t at);
     /* NULL: it is not there. */
     const struct node_pool *(*node_pool)(struct sched_view *v, const char *name);
 };

@@ -85,13 +85,13 @@ overlay_latest_deployment(struct sched_view *v, const char *ns, const char *id)
     return o->under->ops->latest_deployment(o->under, ns, id);
 }
 
-static bool
-overlay_is_awaited(struct sched_view *v, const struct evaluation *e, const char *trigger,
-                   int64_t at)
+static struct str_list
+overlay_awaited(struct sched_view *v, const void *ctx, const struct evaluation *e,
+                const char *trigger, int64_t at)
 {
     struct overlay *o = v->arg;
 
-    return o->under->ops->is_awaited(o->under, e, trigger, at);
+    return o->under->ops->awaited(o->under, ctx, e, trigger, at);
 }
 
 static const struct node_pool *
@@ -103,7 +103,7 @@ overlay_node_pool(struct sched_view *v, const char *name)
 }
 
 static const struct sched_view_ops ops = {
-    .is_awaited = overlay_is_awaited,
+    .awaited = overlay_awaited,
     .node_pool = overlay_node_pool,
     .latest_deployment = overlay_latest_deployment,
     .job = overlay_job,

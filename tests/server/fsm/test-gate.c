@@ -146,7 +146,7 @@ look(struct world *w, struct view *v)
             v->evals[i] += pending && !later;
             v->of_node[i] +=
                 pending && str_eq(e->triggered_by, TRIGGER_NODE_UPDATE) && str_eq(e->node_id, "n1");
-            v->delayed += pending && later;
+            v->delayed += pending && str_eq(e->triggered_by, TRIGGER_MAX_DISCONNECT);
         }
     }
     state_dump(w->t, hash_row, &v->hash);

@@ -229,16 +229,18 @@ view_latest_deployment(struct sched_view *v, const char *ns, const char *id)
     return h_deployment(v->arg, id);
 }
 
-static bool
-view_is_awaited(struct sched_view *v, const struct evaluation *e, const char *trigger, int64_t at)
+static struct str_list
+view_awaited(struct sched_view *v, const void *ctx, const struct evaluation *e, const char *trigger,
+             int64_t at)
 {
     struct harness *h = v->arg;
-    bool any = false;
+    struct str_list ids = {0};
 
     for (size_t i = 0; i < h->waiting.n; i++)
-        any |= str_eq(h->waiting.v[i]->job_id, e->job_id) &&
-               reschedule_awaits(h->waiting.v[i], trigger, at);
-    return any;
+        if (str_eq(h->waiting.v[i]->job_id, e->job_id) &&
+            reschedule_awaits(h->waiting.v[i], trigger, at))
+            list_add(ctx, ids, h->waiting.v[i]->id);
+    return ids;
 }
 
 static const struct node_pool *
@@ -250,7 +252,7 @@ view_node_pool(struct sched_view *v, const char *name)
 }
 
 static const struct sched_view_ops ops = {view_job, view_allocs_by_job, view_allocs_by_node,
-                                          view_latest_deployment, view_is_awaited, view_node_pool};
+                                          view_latest_deployment, view_awaited, view_node_pool};
 
 /* What the evaluation of that id was for comes now; what it has made comes later. */
 static void

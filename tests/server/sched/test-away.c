@@ -241,6 +241,31 @@ START_TEST(a_job_that_changes_meanwhile)
 }
 END_TEST
 
-TEST_SUITE("away", a_job_that_was_held_back_is_placed, whoever_holds_back_says_when_to_look_again,
-           what_has_expired_is_lost_in_time, who_waits_makes_no_more_evaluations,
-           two_nodes_and_that_of_a_replacement, a_job_that_changes_meanwhile)
+/* Nothing had room for what was to replace it; then its client is back, and stops it as it was told. */
+START_TEST(a_batch_that_was_lost_is_not_done)
+{
+    struct disconnect_strategy none = {0};
+    struct harness *h = one(JOB_BATCH, 1, &none);
+    struct task_state *s = type_new(h, &type_task_state);
+
+    node_is(h, "n1", NODE_DOWN);
+    node_is(h, "n2", NODE_DOWN);
+    node_is(h, "n3", NODE_DOWN);
+    h_eval(h, "a");
+    struct allocation *a = h->allocs.v[0];
+    ck_assert_str_eq(a->client_status, ALLOC_LOST);
+    ck_assert_uint_eq(h_live(h, "a"), 0);
+    s->state = "dead";
+    map_put(h, a->task_states, "t")->v = s;
+    a->client_status = ALLOC_COMPLETE;
+    node_is(h, "n2", NODE_READY);
+    h_eval(h, "a");
+    ck_assert_uint_eq(h_live(h, "a"), 1);
+    h_free(h);
+}
+END_TEST
+
+TEST_SUITE("away", a_batch_that_was_lost_is_not_done, a_job_that_was_held_back_is_placed,
+           whoever_holds_back_says_when_to_look_again, what_has_expired_is_lost_in_time,
+           who_waits_makes_no_more_evaluations, two_nodes_and_that_of_a_replacement,
+           a_job_that_changes_meanwhile)

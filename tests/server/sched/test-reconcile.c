@@ -707,6 +707,28 @@ START_TEST(updates_roll_by_health)
 }
 END_TEST
 
+/* It is not placed again while its deployment goes on; when that has succeeded, somebody looks. */
+START_TEST(what_failed_during_a_deployment_is_not_forgotten)
+{
+    struct harness *h = nodes(3);
+    struct job *j = paced(h, 2, 2, 0);
+
+    change(h, j, "2");
+    h_eval(h, "a");
+    h_all_healthy(h);
+    h_fail(h, h_alloc(h, "a.web[0]"));
+    struct sched_out *o = h_eval(h, "a");
+    ck_assert_str_eq(h_deployment(h, "a")->status, DEPLOYMENT_SUCCESSFUL);
+    ck_assert_uint_eq(h_live(h, "a"), 1);
+    ck_assert(o->followups.n == 1 && o->followups.v[0]->wait_until <= h->now);
+    h->now += 3600 * NS_PER_S;
+    h_eval(h, "a");
+    ck_assert_uint_eq(h_live(h, "a"), 2);
+    ck_assert_uint_eq(h_eval(h, "a")->followups.n, 0);
+    h_free(h);
+}
+END_TEST
+
 START_TEST(canaries_wait_and_replace)
 {
     struct harness *h = nodes(3);
@@ -764,15 +786,14 @@ START_TEST(paused_and_failed_ones_place_nothing)
 }
 END_TEST
 
-TEST_SUITE("reconcile", updates_roll_by_health, canaries_wait_and_replace,
-           paused_and_failed_ones_place_nothing,
-           places_names_in_order, scales_from_the_top,
-           in_place_keeps_destructive_replaces, destructive_fits_in_place_of_old,
-           constraint_moves_what_no_longer_fits, stopped_and_purged_jobs_stop,
-           group_that_left_is_stopped, lost_ones_are_replaced, stopping_on_a_dead_node_is_lost,
-           unready_nodes_take_nothing_new, migrate_flag_moves, failed_service_waits_then_moves,
-           failed_service_starts_again_with_its_job,
+TEST_SUITE("reconcile", updates_roll_by_health, what_failed_during_a_deployment_is_not_forgotten,
+           canaries_wait_and_replace, paused_and_failed_ones_place_nothing, places_names_in_order,
+           scales_from_the_top, in_place_keeps_destructive_replaces,
+           destructive_fits_in_place_of_old, constraint_moves_what_no_longer_fits,
+           stopped_and_purged_jobs_stop, group_that_left_is_stopped, lost_ones_are_replaced,
+           stopping_on_a_dead_node_is_lost, unready_nodes_take_nothing_new, migrate_flag_moves,
+           failed_service_waits_then_moves, failed_service_starts_again_with_its_job,
            failed_batch_uses_its_attempts, finished_batch_is_done, moved_batch_is_not_done,
            complete_service_is_replaced, no_node_blocks_with_reasons, missing_driver_and_pool,
-           datacenter_globs, distinct_hosts_and_property, ended_ones_are_not_counted, system_runs_everywhere,
-           sysbatch_runs_once)
+           datacenter_globs, distinct_hosts_and_property, ended_ones_are_not_counted,
+           system_runs_everywhere, sysbatch_runs_once)
