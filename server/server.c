@@ -36,9 +36,12 @@ copy_config(struct server *s, const struct server_config *in)
     *c = *in;
     c->region = str_or(in->region, "global");
     c->datacenter = str_or(in->datacenter, "dc1");
+    if (str_empty(c->authoritative_region))
+        c->authoritative_region = c->region;
     const char **strings[] = {&c->data_dir, &c->name,     &c->region,    &c->datacenter,
                               &c->node_id,  &c->rpc_addr, &c->serf_addr, &c->http_addr,
-                              &c->version,  &c->serf_bind, &c->encrypt, &c->zone};
+                              &c->version,  &c->serf_bind, &c->encrypt,  &c->zone,
+                              &c->authoritative_region};
     for (size_t i = 0; i < ARRAY_LEN(strings); i++)
         *strings[i] = mem_strdup(s, *strings[i]);
     if (c->state_max == 0)

@@ -18,7 +18,7 @@ enum { LOOK_AGAIN_MS = 1000, LATE_MS = 1000, TOGETHER_MS = 2000 };
 struct beat {
     char id[UUID_TEXT];
     int64_t due_ms;
-    enum { BEAT_WAITS, BEAT_OVERDUE, BEAT_OVER } is;
+    enum beat_state { BEAT_WAITS, BEAT_OVERDUE, BEAT_OVER } is;
     size_t at;
     UT_hash_handle hh;
 };
@@ -39,7 +39,7 @@ struct heartbeats {
  * looked at again then; what is BEAT_OVER is missed then at the latest, and not before the others
  * are. */
 static void
-beat_is(struct heartbeats *h, struct beat *b, int is, int64_t due_ms)
+beat_is(struct heartbeats *h, struct beat *b, enum beat_state is, int64_t due_ms)
 {
     ASSERT(h->n[b->is] > 0);
     h->n[b->is]--;

@@ -62,15 +62,6 @@ fresh_id(struct write *w)
     return l;
 }
 
-/* Another region makes node pools. */
-static bool
-pools_elsewhere(const struct server *s)
-{
-    const struct server_config *c = server_cfg(s);
-
-    return !str_empty(c->authoritative_region) && !str_eq(c->authoritative_region, c->region);
-}
-
 static int
 prepare_register(struct write *w, struct state_txn *t, struct err *e)
 {
@@ -90,7 +81,8 @@ prepare_register(struct write *w, struct state_txn *t, struct err *e)
         return err_set(e, -ERR_INVALID, "register node: its pool may not be \"" POOL_ALL "\"");
     if (pool_check_name(n->node_pool, e) < 0)
         return err_prefix(e, "register node");
-    bool elsewhere = pools_elsewhere(w->s);
+    const struct server_config *cfg = server_cfg(w->s);
+    bool elsewhere = !str_eq(cfg->authoritative_region, cfg->region);
     if (elsewhere && endpoint_pools_there(t, e) < 0)
         return e->code;
     n->computed_class = mem_strdup(w->ctx, class_name(n, class));
