@@ -95,8 +95,9 @@ take_facts(struct link *k, const struct warden_info *info, struct warden_reply *
     if (r->blocks >= 0 && bpf_read_open_blocks(&k->counters, r->blocks) < 0)
         log_warn("client", "the counters of disks cannot be read", NULL);
     drop_kept(k);
-    for (size_t i = 0; i < ARRAY_LEN(k->keep); i++)
+    for (size_t i = 0; i < ARRAY_LEN(r->keep); i++)
         k->keep[i] = TAKE_FD(r->keep[i]);
+    k->keep[WARDEN_KEEP - 1] = TAKE_FD(r->keep_block);
 }
 
 /* What it can do, and what the policy lets it. */

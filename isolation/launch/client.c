@@ -302,43 +302,20 @@ flush(struct warden_client *c)
     return 0;
 }
 
+_Static_assert(offsetof(struct warden_reply, exit) ==
+                   offsetof(struct warden_reply, fds) + WARDEN_FD_EXIT * sizeof(int),
+               "members of struct warden_reply are in the order of enum warden_fd");
+
 static void
 sort_fds(const struct warden_response *m, int *fds, size_t n, struct warden_reply *r)
 {
-    *r = (struct warden_reply){.msg = m,
-                               .ended = -1,
-                               .cgroup = -1,
-                               .record = -1,
-                               .file = -1,
-                               .counters = -1,
-                               .runs = -1,
-                               .blocks = -1,
-                               .exec = {-1, -1, -1},
-                               .exit = -1,
-                               .keep = {-1, -1, -1, -1},
-                               .pressure = {-1, -1, -1}};
-    int *const to[] = {[WARDEN_FD_ENDED] = &r->ended,
-                       [WARDEN_FD_CGROUP] = &r->cgroup,
-                       [WARDEN_FD_RECORD] = &r->record,
-                       [WARDEN_FD_FILE] = &r->file,
-                       [WARDEN_FD_COUNTERS] = &r->counters,
-                       [WARDEN_FD_RUNS] = &r->runs,
-                       [WARDEN_FD_KEEP] = &r->keep[0],
-                       [WARDEN_FD_KEEP + 1] = &r->keep[1],
-                       [WARDEN_FD_KEEP + 2] = &r->keep[2],
-                       [WARDEN_FD_PRESSURE] = &r->pressure[0],
-                       [WARDEN_FD_PRESSURE + 1] = &r->pressure[1],
-                       [WARDEN_FD_PRESSURE + 2] = &r->pressure[2],
-                       [WARDEN_FD_BLOCKS] = &r->blocks,
-                       [WARDEN_FD_EXEC] = &r->exec[0],
-                       [WARDEN_FD_EXEC + 1] = &r->exec[1],
-                       [WARDEN_FD_EXEC + 2] = &r->exec[2],
-                       [WARDEN_FD_EXIT] = &r->exit,
-                       [WARDEN_FD_KEEP_BLOCK] = &r->keep[3]};
+    r->msg = m;
+    for (size_t i = 0; i < WARDEN_FD_END; i++)
+        r->fds[i] = -1;
     for (size_t i = 0; i < n; i++) {
         int64_t kind = i < m->fds.n ? m->fds.v[i] : 0;
-        if (kind > 0 && kind < WARDEN_FD_END && *to[kind] < 0)
-            *to[kind] = TAKE_FD(fds[i]);
+        if (kind > 0 && kind < WARDEN_FD_END && r->fds[kind] < 0)
+            r->fds[kind] = TAKE_FD(fds[i]);
         else
             fd_close(&fds[i]);
     }
@@ -364,20 +341,8 @@ answer(struct warden_client *c, const struct warden_response *m, int *fds, size_
         p->done(p->arg, m->code != 0 ? &e : NULL, m->code != 0 ? NULL : &r);
         mem_free(p);
     }
-    fd_close(&r.ended);
-    fd_close(&r.cgroup);
-    fd_close(&r.record);
-    fd_close(&r.file);
-    fd_close(&r.counters);
-    fd_close(&r.runs);
-    fd_close(&r.blocks);
-    fd_close(&r.exit);
-    for (size_t i = 0; i < ARRAY_LEN(r.exec); i++)
-        fd_close(&r.exec[i]);
-    for (size_t i = 0; i < ARRAY_LEN(r.keep); i++)
-        fd_close(&r.keep[i]);
-    for (size_t i = 0; i < ARRAY_LEN(r.pressure); i++)
-        fd_close(&r.pressure[i]);
+    for (size_t i = 0; i < WARDEN_FD_END; i++)
+        fd_close(&r.fds[i]);
 }
 
 int

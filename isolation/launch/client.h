@@ -26,29 +26,37 @@
 
 #include "api/api.h"
 #include "common/err.h"
+#include "isolation/launch/proto.h"
 #include "isolation/limits.h"
 
 struct warden_client;
 
-enum { WARDEN_KEEP = 4 };
+enum { WARDEN_KEEP = 4 }; /* descriptors that the agent holds open for the warden */
 
 /* An answer. Fds that are not there are -1. The callee takes those it wants with TAKE_FD(); the
  * rest is closed after the call. `msg` is valid during the call only. */
 struct warden_reply {
     const struct warden_response *msg;
-    int ended; /* readable when the task has ended and its record is complete; or when its shim was
-                * killed: then the warden completes the record, as soon as it knows */
-    int cgroup;   /* directory of the task's cgroup leaf; -1 where there is none (rootless) */
-    int record;   /* read-only task record: record_read() of isolation/launch/record.h */
-    int file;     /* of warden_open: file or directory, read-only */
-    int counters; /* of warden_info, for bpf/read.h: what tasks send and receive */
-    int runs;     /* the same: what their processes do */
-    int blocks;   /* the same: what disks do for them */
-    int pressure[3]; /* of warden_pressure: ready for WATCH_PRIORITY; as enum cgroup_pressure */
-    int exec[3]; /* of warden_exec: its input, output, error; with a terminal the second alone */
-    int exit;    /* the same: its end */
-    int keep[WARDEN_KEEP]; /* to be held open as long as the agent lives: see isolation/bpf/rows.h
-                            */
+    union {
+        int fds[WARDEN_FD_END]; /* by enum warden_fd, whose order the members have */
+        struct {
+            int none;
+            /* Readable when the task has ended and its record is complete; or when its shim was
+             * killed: then the warden completes the record, as soon as it knows. */
+            int ended;
+            int cgroup; /* directory of the task's cgroup leaf; -1 where there is none (rootless) */
+            int record; /* read-only task record: record_read() of isolation/launch/record.h */
+            int file;   /* of warden_open: file or directory, read-only */
+            int counters; /* of warden_info, for bpf/read.h: what tasks send and receive */
+            int runs;     /* the same: what their processes do */
+            int keep[3];  /* held open as long as the agent lives: isolation/bpf/rows.h */
+            int pressure[3]; /* of warden_pressure, for WATCH_PRIORITY: as enum cgroup_pressure */
+            int blocks;      /* of warden_info: what disks do for tasks */
+            int keep_block;  /* the last one of `keep` */
+            int exec[3]; /* of warden_exec: input, output, error; a terminal is the second alone */
+            int exit;    /* the same: its end */
+        };
+    };
 };
 
 /* `e` NULL: done, and `r` is there. Otherwise `e` says why and `r` is NULL. */

@@ -35,7 +35,6 @@ enum warden_fd {
     WARDEN_FD_COUNTERS = 5,
     WARDEN_FD_RUNS = 6,
     WARDEN_FD_KEEP = 7, /* three of them, to 9 */
-    WARDEN_FD_KEEP_END = 10,
     WARDEN_FD_PRESSURE = 10, /* three of them, to 12: processor, memory, disks */
     WARDEN_FD_BLOCKS = 13,
     WARDEN_FD_KEEP_BLOCK = 14,

@@ -239,8 +239,9 @@ rig_got(void *arg, const struct err *e, struct warden_reply *r)
     g->exit = TAKE_FD(r->exit);
     for (int i = 0; i < 3; i++)
         g->exec[i] = TAKE_FD(r->exec[i]);
-    for (int i = 0; i < WARDEN_KEEP; i++)
+    for (size_t i = 0; i < ARRAY_LEN(r->keep); i++)
         g->keep[i] = TAKE_FD(r->keep[i]);
+    g->keep[WARDEN_KEEP - 1] = TAKE_FD(r->keep_block);
     struct warden_response *m = codec_clone(g->ctx, &type_warden_response, r->msg);
     g->n_records = m->records.n;
     g->rec = m->records.n > 0 ? m->records.v[0] : NULL;
@@ -386,7 +387,8 @@ void
 rig_await(struct rig *r, const char *task, const char *text)
 {
     int64_t end = clock_mono_ns() + 30 * NS_PER_S;
-    const char *path = mem_printf(r->ctx, "%s/%s/alloc/logs/%s.stdout.0", r->policy.alloc_dir, rig_id, task);
+    const char *path =
+        mem_printf(r->ctx, "%s/%s/alloc/logs/%s.stdout.0", r->policy.alloc_dir, rig_id, task);
     for (;;) {
         char *t = NULL;
         if (file_read(r->ctx, AT_FDCWD, path, 65536, &t, NULL) == 0 && strstr(t, text) != NULL)
