@@ -50,6 +50,7 @@ struct broker {
     size_t n_cancelable, n_failed;
     uint64_t next_token;
     int64_t awake_ms; /* when it was last asked for anything */
+    int64_t ahead_ms; /* by so much the wall clock is ahead of the other; 0: not known yet */
     int64_t nack_ms;
     size_t n_pending, n_out;
     bool paused;
@@ -464,6 +465,28 @@ broker_tick(struct broker *b, int64_t now_ms)
         if (x->job->busy == x)
             x->job->busy = NULL;
         entry_ready(b, x);
+    }
+}
+
+void
+broker_clock(struct broker *b, int64_t now_ms, int64_t wall_ns)
+{
+    int64_t ahead_ms = wall_ns / NS_PER_MS - now_ms, by_ms = ahead_ms - b->ahead_ms;
+    bool known = b->ahead_ms != 0;
+    struct entry *x, *nx;
+
+    if (known && by_ms < BROKER_LATE_MS && by_ms > -BROKER_LATE_MS)
+        return;
+    b->ahead_ms = ahead_ms;
+    if (!known || by_ms < 0)
+        return;
+    HASH_ITER(hh, b->entries, x, nx)
+    {
+        int64_t due_ms = x->e->wait_until / NS_PER_MS + 1 - ahead_ms;
+        if (x->where != W_DELAYED || x->deliveries > 0 || x->e->wait > 0 || x->due_ms <= due_ms)
+            continue;
+        x->due_ms = due_ms > now_ms ? due_ms : now_ms;
+        pheap_update(&b->timed, x);
     }
 }
 

@@ -55,6 +55,9 @@ void broker_forget(struct broker *b, const char *id);
 
 /* Moves what is due: delayed ones become ready, forgotten ones are nacked. */
 void broker_tick(struct broker *b, int64_t now_ms);
+/* Who waits for a time of the wall clock comes at that time also when the clock was set forward. A
+ * clock that was set back changes nothing. */
+void broker_clock(struct broker *b, int64_t now_ms, int64_t wall_ns);
 /* When broker_tick has work next; INT64_MAX: never. */
 int64_t broker_next_ms(const struct broker *b);
 

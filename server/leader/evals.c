@@ -11,7 +11,7 @@
 #include "server/leader/leader_int.h"
 #include "server/sched/compare/class.h"
 
-enum { EVALS_PER_ENTRY = 512 };
+enum { EVALS_PER_ENTRY = 512, CLOCK_LOOK_MS = 60000 /* is the wall clock as it was? */ };
 
 #define FOLLOW_UP_MIN (60 * NS_PER_S)
 #define FOLLOW_UP_SPREAD (300 * NS_PER_S)
@@ -121,6 +121,7 @@ leader_work(struct leader *l)
 
     if (!l->leading)
         return;
+    broker_clock(l->broker, env_mono_ms(l->env), env_wall_ns(l->env));
     broker_tick(l->broker, env_mono_ms(l->env));
     blocked_tick(l->blocked, env_mono_ms(l->env));
     for (struct evaluation *r; (r = blocked_take_released(l->blocked, tmp)) != NULL;)
@@ -134,6 +135,9 @@ leader_work(struct leader *l)
            (e = broker_dequeue(l->broker, env_mono_ms(l->env), &token)) != NULL)
         run_start(l, e, token);
     int64_t a = broker_next_ms(l->broker), b = blocked_next_ms(l->blocked);
+    int64_t look = env_mono_ms(l->env) + CLOCK_LOOK_MS;
+    if (a != INT64_MAX && a > look)
+        a = look;
     leader_alarm(l, a < b ? a : b);
     put_figures(l);
 }

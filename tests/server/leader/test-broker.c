@@ -217,6 +217,33 @@ START_TEST(waits)
 }
 END_TEST
 
+/* The wall clock is set: forward, and what waits for its time comes; back, and that changes nothing. */
+START_TEST(wall_clock_is_set)
+{
+    struct broker *b = broker_new(NULL);
+    struct evaluation e = ev("later", "a", 50, 1), f = ev("wait", "b", 50, 2);
+    uint64_t t;
+
+    e.wait_until = 1500 * NS_PER_S;
+    f.wait = 600 * NS_PER_S;
+    broker_clock(b, 7000, 1000 * NS_PER_S);
+    broker_enqueue(b, &e, 7000, 1000 * NS_PER_S);
+    broker_enqueue(b, &f, 7000, 1000 * NS_PER_S);
+    ck_assert_int_eq(broker_next_ms(b), 507000);
+    broker_clock(b, 8000, 1001 * NS_PER_S);
+    broker_clock(b, 9000, 400 * NS_PER_S);
+    ck_assert_int_eq(broker_next_ms(b), 507000);
+    broker_clock(b, 9000, 1402 * NS_PER_S);
+    ck_assert_int_eq(broker_next_ms(b), 107001);
+    broker_clock(b, 10000, 1503 * NS_PER_S);
+    broker_tick(b, 10000);
+    ck_assert_str_eq(next(b, 10000, &t), "later");
+    ck_assert(broker_ack(b, "later", t, 10000, 0));
+    ck_assert_int_eq(broker_next_ms(b), 607000);
+    talloc_free(b);
+}
+END_TEST
+
 START_TEST(requeue_while_out)
 {
     struct broker *b = broker_new(NULL);
@@ -483,5 +510,6 @@ END_TEST
 
 TEST_SUITE("broker", order_of_ready, one_per_job, tokens, delivery_limit, touch_extends,
            a_server_that_stood_still_takes_no_work_away, what_waits_for_the_log_is_held, waits,
+           wall_clock_is_set,
            requeue_while_out, paused, random_walk, blocked_by_class, no_lost_wake_up,
            one_blocked_per_job, what_is_deleted_is_forgotten, losers_retry_by_time)
