@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Starting and stopping the roles of an agent.
+ * Starting and stopping the roles of an agent. Names and addresses as others are told them; then
+ * the server, the client and the HTTP server, each with a function that makes its configuration of
+ * the agent's and starts it; roles_start() in which order, and roles_stop() how all of it ends, the
+ * client first. Between them the drain of the own node.
  */
 #include "agent/roles.h"
 

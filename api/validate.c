@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Validation of a job. job_validate() at the end goes through the job, its groups and their tasks;
+ * the functions before it check a block each and complain() of all that is wrong, with group and
+ * task in front. Larger blocks have files of their own: services and templates (validate_blocks.c),
+ * isolation, and what would be too large for a launch (validate_launch.c).
+ */
 #include "api/validate.h"
 
 #include <inttypes.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Deployments, shown and watched.
+ * Deployments, shown and watched. First the list. Then a deployment with a table of its groups,
+ * whose columns are those that some group needs. Then words for why a deployment stands still, with
+ * the command by which it goes on. Last the watch: it prints anew whatever has changed, and goes on
+ * with the deployment of the version to which a failed one goes back.
  */
 #include "cli/deployments.h"
 

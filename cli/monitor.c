@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The evaluation monitor. It waits by blocking queries, so the end is seen when it happens.
+ * The evaluation monitor. It waits by blocking queries, so the end is seen when it happens. Read
+ * from monitor_eval(): the evaluation and those that follow it (watch_evals), then its deployment.
+ * Above are the reasons for what was not placed, which other commands print, too; below a look at
+ * whether tasks come up, for job run.
  */
 #include "cli/monitor.h"
 

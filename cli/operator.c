@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * operator api, operator metrics, operator scheduler get-config and set-config, operator gossip
- * keyring.
+ * operator api, metrics, scheduler get-config and set-config, gossip keyring, in this order. The
+ * first one makes a request of its own, streamed to the output as it comes, or printed for curl(1);
+ * the others are a request and a table. A change of the scheduler's configuration is its whole,
+ * read before, and accepted only if it is still the same then.
  */
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * server members, operator raft, agent-info, version, system gc.
+ * server members, operator raft, agent-info, version, system gc: what is told of servers and
+ * agents. By far the most is server members, which asks one server of each region who leads there.
+ * Then the commands come one by one; those that change a server send one struct change (cli/api.h).
  */
 #include <stdlib.h>
 #include <string.h>

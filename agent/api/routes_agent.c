@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP API: the agent itself, status, system, operator.
+ * HTTP API: the agent itself, status, system, operator. What is asked of the servers goes by
+ * ask_call(); what this agent knows of itself (self, health, servers) is put together here. Changes
+ * of the cluster check their parameters as Nomad does and name what is missing. The table of routes
+ * is at the end.
  */
 #include <stdio.h>
 #include <string.h>

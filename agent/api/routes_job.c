@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP API: jobs.
+ * HTTP API: jobs, where a line of the schema is not all. Versions come one by one from the servers
+ * and are put together while they are sent; a body with a job is decoded on a worker when it is
+ * large, and a job file is parsed there; tags have a path that only its own function can read. The
+ * table of routes is at the end.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a merged configuration must satisfy before anything starts, and the addresses it yields.
+ * Small checks of one value; then a function for each block, listed in checks[]; config_check()
+ * goes through them for an agent that starts, config_judge() for a configuration that is looked at
+ * (migrate check). At the end what others ask of a configuration that holds: the drain, the
+ * addresses.
  */
 #include "agent/config/config_int.h"
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * alloc exec: a command in a running task, over a WebSocket to the agent.
+ * alloc exec: a command in a running task, over a WebSocket to the agent. The terminal (raw while
+ * the session lasts); what goes to the task: input, sizes of the window, signs of life; what comes
+ * from it: output and the exit code; and the command, which runs one loop until the session is
+ * over.
  */
 #include <signal.h>
 #include <sys/ioctl.h>

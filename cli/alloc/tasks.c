@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * alloc status: the tasks, in the order in which they start.
+ * alloc status: the tasks, in the order in which they start. Resources and addresses as the job has
+ * them; with -stats what the kernel counted, a table for each kind, where the node tells it;
+ * events; and a line for each task for -short.
  */
 #include <stdlib.h>
 

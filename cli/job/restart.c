@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job restart: the allocations of a job, batch by batch, in place or each by a new one.
+ * job restart: the allocations of a job, batch by batch, in place or each by a new one. From the
+ * bottom: the command checks its options, run() finds the allocations, restart_all() takes the
+ * batches, and each allocation is restarted in place, or stopped and its replacement awaited until
+ * it runs.
  */
 #include <poll.h>
 #include <unistd.h>

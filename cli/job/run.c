@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job run, job validate, job init.
+ * job run, job validate, job init. run: read the file, submit the job, follow its evaluation.
+ * validate: the servers check the job, and drivers that no node can have are named here; -strict
+ * asks them for a plan as well, since a plan goes through all checks of a registration.
  */
 #include <errno.h>
 #include <fcntl.h>

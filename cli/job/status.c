@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job status.
+ * job status: the list, or one job. With -json and -t the answers of several requests are put
+ * together as Nomad's command does it, at the top. show_job() asks for all that is shown of a job
+ * and prints it part by part; a periodic or parameterized job shows its children instead
+ * (show_parent).
  */
 #include <stdlib.h>
 

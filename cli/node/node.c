@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node status, node eligibility, node config.
+ * node status, node eligibility, node config; and by which words a node is found. First the list of
+ * nodes. Then a node: head, drivers, events, what is allocated, what the host uses, allocations, a
+ * function for each, and show_node(), which asks for all and puts them in order. At the end
+ * node_find(), for all commands that take a node, and the commands.
  */
 #include <stdlib.h>
 

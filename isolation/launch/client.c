@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The agent's side of the warden, see client.h. A request is a struct pending from submit() to its
+ * completion: queued, sent by flush(), answered by answer() or told its failure by tell_failures().
+ * What was lost with a connection more than once may be what ended the warden: it is a suspect, and
+ * goes alone. The stubs, one for each row of ops.def, are at the end.
+ */
 #include "isolation/launch/client.h"
 
 #include <errno.h>

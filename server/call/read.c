@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads: a row is run on a worker, and parks until there is news for who waits (see method.h).
+ * read_start() tries, on the loop where an object is small, else on a worker (read_work);
+ * read_done() answers or parks (read_parks), and who is woken tries again. Then what the functions
+ * of rows use, and read_one(); read_list() is in server/rpc/list.c.
  */
 #include <string.h>
 

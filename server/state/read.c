@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * State: single rows and lists. See state.h.
+ * State: single rows and lists, see state.h. A row is found, then decoded, whole or lean; the job
+ * of an allocation comes from a cache of the transaction. An iterator goes over a table or an
+ * index; those above it say from which key on, state_next() and its kin what is made of each row.
  */
 #include <string.h>
 
