@@ -86,7 +86,7 @@ struct route {
 
 /* The handler of the HTTP server; arg is a struct api. */
 void api_handle(void *arg, struct http_req *req);
-/* The same, of what another agent passed on to this node (agent/api/forward.h). */
+/* The same, of what another agent passed on to this node (agent/api/other_node.h). */
 void api_handle_passed_on(void *arg, struct http_req *req);
 size_t api_body_max(void *arg, enum http_method m, const char *path);
 

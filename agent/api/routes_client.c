@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * HTTP API: what the client role answers: statistics, files and logs of allocations. An allocation
- * of another node is asked for at that node (agent/api/forward.c).
+ * of another node is asked for at that node (agent/api/other_node.c).
  */
 #include <string.h>
 
 #include <errno.h>
 
 #include "agent/api/api.h"
-#include "agent/api/forward.h"
+#include "agent/api/other_node.h"
 #include "client/client.h"
 #include "common/str.h"
 
@@ -322,7 +322,7 @@ own_node(struct ask *a, const char *node)
     bool far = !ask_in_our_region(a);
     if (!str_empty(node) &&
         (far || !(a->api->client && str_eq(node, client_node_id(a->api->client)))))
-        forward_node(a, node);
+        other_node_ask(a, node);
     else if (far)
         ask_fail(a, 500, "No path to region");
     else if (!a->api->client)

@@ -10,7 +10,7 @@
 #include "api/isolation.h"
 #include "cli/command.h"
 #include "cli/format.h"
-#include "cli/isolate/engine.h"
+#include "cli/isolate/explain_engine.h"
 #include "cli/jobfile.h"
 #include "common/fd.h"
 #include "common/num.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is asked of a node at an agent that is another: over fakes, a server without a client role and a node
- * that it reaches by streams.
+ * What is asked of a node at an agent that is another: over fakes, a server without a client role
+ * and a node that it reaches by streams.
  */
 #include <stdio.h>
 #include <string.h>
@@ -62,7 +62,8 @@ answered(void *arg, const struct err *e, const struct http_resp *r)
     a->done = true;
     a->status = e ? e->code : r->status;
     snprintf(a->body, sizeof(a->body), "%s", e ? e->text : r->body);
-    snprintf(a->type, sizeof(a->type), "%s", e ? "" : str_or(http_resp_header(r, "content-type"), ""));
+    snprintf(a->type, sizeof(a->type), "%s",
+             e ? "" : str_or(http_resp_header(r, "content-type"), ""));
 }
 
 static int
@@ -87,7 +88,8 @@ status(const char *method, const char *target, const char *body)
 START_TEST(a_node_answers_what_is_passed_on_to_it)
 {
     ck_assert_int_eq(
-        status("GET", "/v1/client/fs/logs/" FAKE_ALLOC "?task=t&type=stdout&plain=true", NULL), 200);
+        status("GET", "/v1/client/fs/logs/" FAKE_ALLOC "?task=t&type=stdout&plain=true", NULL),
+        200);
     ck_assert_str_eq(got.body, "line\nline\nline\n");
     ck_assert_str_eq(got.type, "text/plain");
     ck_assert_int_eq(status("PUT", "/v1/client/allocation/" FAKE_ALLOC "/restart",
@@ -106,7 +108,8 @@ START_TEST(a_node_answers_what_is_passed_on_to_it)
 }
 END_TEST
 
-/* Who asks is asked about at the node as well: its token goes on, in the envelope and in the request. */
+/* Who asks is asked about at the node as well: its token goes on, in the envelope and in the
+ * request. */
 START_TEST(what_is_passed_on_keeps_its_token)
 {
     ck_assert_int_eq(status("GET", "/v1/client/fs/ls/" FAKE_FAR, NULL), 404);
@@ -114,5 +117,5 @@ START_TEST(what_is_passed_on_keeps_its_token)
 }
 END_TEST
 
-TEST_SUITE_FIXTURE("forward", 30, setup, teardown, a_node_answers_what_is_passed_on_to_it,
+TEST_SUITE_FIXTURE("other_node", 30, setup, teardown, a_node_answers_what_is_passed_on_to_it,
                    what_is_passed_on_keeps_its_token)

@@ -4,11 +4,11 @@
  * the node made to them (Client.Http), as HTTP, and answered there by the same routes. Once at
  * most: a node that is asked so passes nothing on.
  */
-#ifndef PADDOCK_AGENT_API_FORWARD_H
-#define PADDOCK_AGENT_API_FORWARD_H
+#ifndef PADDOCK_AGENT_API_OTHER_NODE_H
+#define PADDOCK_AGENT_API_OTHER_NODE_H
 
 #include "agent/api/api.h"
 
-void forward_node(struct ask *a, const char *node_id);
+void other_node_ask(struct ask *a, const char *node_id);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * isolate explain of a task that an engine runs (engine.c).
+ * isolate explain of a task that an engine runs.
  */
-#ifndef PADDOCK_CLI_ISOLATE_ENGINE_H
-#define PADDOCK_CLI_ISOLATE_ENGINE_H
+#ifndef PADDOCK_CLI_ISOLATE_EXPLAIN_ENGINE_H
+#define PADDOCK_CLI_ISOLATE_EXPLAIN_ENGINE_H
 
 #include "cli/command.h"
 

@@ -2,7 +2,7 @@
  *
  * Passing requests on to the node they concern.
  */
-#include "agent/api/forward.h"
+#include "agent/api/other_node.h"
 
 #include <string.h>
 
@@ -19,7 +19,7 @@ ws_header(const char *name)
            str_prefix(name, "sec-websocket-");
 }
 
-struct forward {
+struct passed {
     struct ask *ask; /* NULL: the asking client has gone and was answered */
     struct http_client *client;
     struct api *api;
@@ -32,7 +32,7 @@ static void
 pull(void *user)
 {
     struct ask *a = user;
-    struct forward *f = a->user;
+    struct passed *f = a->user;
     if (f)
         http_client_read(f->client, true);
 }
@@ -40,7 +40,7 @@ pull(void *user)
 static void
 on_head(void *arg, const struct http_resp *r)
 {
-    struct forward *f = arg;
+    struct passed *f = arg;
 
     if (!f->ask || f->started)
         return;
@@ -53,7 +53,7 @@ static void
 tunnel_data(void *user, const void *p, size_t n)
 {
     struct ask *a = user;
-    struct forward *f = a->user;
+    struct passed *f = a->user;
     struct buf b = BUF_INIT(SIZE_MAX);
 
     if (!f)
@@ -67,7 +67,7 @@ tunnel_data(void *user, const void *p, size_t n)
 static void
 tunnel_drain(void *arg)
 {
-    struct forward *f = arg;
+    struct passed *f = arg;
     if (f->ask)
         http_tunnel_read(f->ask->req, true);
 }
@@ -75,7 +75,7 @@ tunnel_drain(void *arg)
 static bool
 on_tunnel(void *arg, const struct http_resp *r)
 {
-    struct forward *f = arg;
+    struct passed *f = arg;
 
     if (!f->ask)
         return false;
@@ -90,7 +90,7 @@ on_tunnel(void *arg, const struct http_resp *r)
 static bool
 on_body(void *arg, const struct http_resp *r, const void *p, size_t n)
 {
-    struct forward *f = arg;
+    struct passed *f = arg;
 
     if (!f->ask)
         return false;
@@ -104,7 +104,7 @@ on_body(void *arg, const struct http_resp *r, const void *p, size_t n)
 static void
 on_done(void *arg, const struct err *e, const struct http_resp *r)
 {
-    struct forward *f = arg;
+    struct passed *f = arg;
     struct ask *a = f->ask;
     struct http_client *c = f->client;
 
@@ -130,7 +130,7 @@ on_done(void *arg, const struct err *e, const struct http_resp *r)
 static void
 on_gone(struct ask *a)
 {
-    struct forward *f = a->user;
+    struct passed *f = a->user;
 
     a->user = NULL;
     f->ask = NULL;
@@ -167,7 +167,7 @@ pass_headers(struct ask *a, struct http_pair **ret)
 static void
 opened(void *arg, const struct err *e, const void *resp)
 {
-    struct forward *f = arg;
+    struct passed *f = arg;
 
     (void)resp;
     if (e)
@@ -175,7 +175,7 @@ opened(void *arg, const struct err *e, const void *resp)
 }
 
 static struct http_client *
-connect_node(struct forward *f, const char *node_id)
+connect_node(struct passed *f, const char *node_id)
 {
     struct ask *a = f->ask;
     struct client_http_request r = {.node_id = node_id, .peer = a->req->peer, .long_ = f->reads};
@@ -187,7 +187,7 @@ connect_node(struct forward *f, const char *node_id)
 }
 
 void
-forward_node(struct ask *a, const char *node_id)
+other_node_ask(struct ask *a, const char *node_id)
 {
     struct http_pair *headers;
 
@@ -202,7 +202,7 @@ forward_node(struct ask *a, const char *node_id)
                  RPC_LONG_STREAMS_MAX);
         return;
     }
-    struct forward *f = mem_new(NULL, struct forward);
+    struct passed *f = mem_new(NULL, struct passed);
     f->ask = a;
     f->reads = reads;
     a->api->reading += reads;
@@ -253,11 +253,11 @@ alloc_done(struct ask *a, const void *resp)
     else if (c && str_eq(r->alloc->node_id, client_node_id(c)))
         ask_gone(a);
     else
-        forward_node(a, mem_strdup(a, r->alloc->node_id));
+        other_node_ask(a, mem_strdup(a, r->alloc->node_id));
 }
 
 static void
-forward_alloc(struct ask *a)
+other_node_alloc(struct ask *a)
 {
     if (a->passed_on) {
         ask_gone(a);
@@ -275,6 +275,6 @@ ask_ours(struct ask *a)
     }
     if (a->api->client && ask_in_our_region(a) && client_has_alloc(a->api->client, a->id))
         return true;
-    forward_alloc(a);
+    other_node_alloc(a);
     return false;
 }

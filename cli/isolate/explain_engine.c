@@ -3,7 +3,7 @@
  * isolate explain of a task whose engine isolates it: what is asked of that engine, and what of
  * Paddock's protection holds there and does not.
  */
-#include "cli/isolate/engine.h"
+#include "cli/isolate/explain_engine.h"
 
 #include <string.h>
 
