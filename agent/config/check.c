@@ -400,6 +400,10 @@ check_client(struct looking *k)
         return r;
     if (c->min_dynamic_port > c->max_dynamic_port)
         return err_set(e, -ERR_INVALID, "client.min_dynamic_port is larger than max_dynamic_port");
+    if (c->server_join && c->server_join->retry_max_attempts < 0)
+        return err_set(e, -ERR_INVALID, "client.server_join.retry_max is negative: 0 is no end");
+    if (c->server_join && c->server_join->retry_interval < 0)
+        return err_set(e, -ERR_INVALID, "client.server_join.retry_interval is negative");
     if (str_eq(c->node_pool, POOL_ALL))
         return err_set(e, -ERR_INVALID, "client.node_pool may not be \"all\": it means every pool");
     if (!str_empty(c->node_pool) && pool_check_name(c->node_pool, e) < 0)

@@ -150,6 +150,41 @@ register_beat_now(struct registration *r)
         heartbeat_in(r, 0);
 }
 
+/* --- the first answer of a server (client { server_join }) --- */
+
+static void
+nobody_answered(void *arg)
+{
+    struct registration *r = arg;
+    r->join_timer = NULL;
+    log_error("client", "no server answered, as often as server_join.retry_max says: it ends",
+              NULL);
+    log_fatal_exit();
+}
+
+static void
+expect_answer(struct registration *r)
+{
+    const struct agent_client_join *j = r->g->cfg.agent->server_join;
+    if (j == NULL || j->retry_max_attempts == 0)
+        return;
+    int64_t ms = (j->retry_interval + NS_PER_MS - 1) / NS_PER_MS;
+    ASSERT(j->retry_max_attempts > 0 && ms > 0);
+    if (j->retry_max_attempts <= INT64_MAX / 2 / ms)
+        r->join_timer = timer_start(r->g->loop, j->retry_max_attempts * ms, nobody_answered, r);
+}
+
+/* One that has no leader yet is there all the same. */
+static void
+note_answer(struct registration *r, const struct err *e)
+{
+    if (e != NULL && e->code != -ERR_NO_LEADER && e->code != -ERR_NOT_LEADER &&
+        e->code != -ERR_FORBIDDEN && e->code != -ERR_INVALID)
+        return;
+    timer_stop(r->join_timer);
+    r->join_timer = NULL;
+}
+
 /* --- registration --- */
 
 static void
@@ -158,6 +193,7 @@ on_registered(void *arg, const struct err *e, const void *resp)
     struct registration *r = arg;
     r->call = 0;
     r->under_way = false;
+    note_answer(r, e);
     if (r->g->stopping) {
         /* nothing */
     } else if (!e) {
@@ -225,6 +261,7 @@ on_first(void *arg)
 void
 register_start_in(struct registration *r, int64_t ms)
 {
+    expect_answer(r);
     if (!r->under_way && !r->registered)
         r->timer = timer_start(r->g->loop, ms, on_first, r);
 }
@@ -234,7 +271,8 @@ register_stop(struct registration *r)
 {
     timer_stop(r->timer);
     timer_stop(r->heartbeat_timer);
-    r->timer = r->heartbeat_timer = NULL;
+    timer_stop(r->join_timer);
+    r->timer = r->heartbeat_timer = r->join_timer = NULL;
     if (r->call)
         rpc_cancel(r->g->rpc, r->call);
     if (r->heartbeat_call)

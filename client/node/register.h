@@ -28,6 +28,7 @@ struct registration {
     void *arg;
     struct timer *timer;
     struct timer *heartbeat_timer;
+    struct timer *join_timer; /* no server has answered yet, and this client is to end then */
     uint64_t call;
     uint64_t heartbeat_call;
     int64_t backoff_ms;
