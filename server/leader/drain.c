@@ -206,7 +206,8 @@ pace_group(struct step *s, const struct task_group *tg, const struct allocation 
 {
     const struct migrate_strategy *m = tg->migrate != NULL ? tg->migrate : &pace_default;
     const struct allocation **ready = mem_array(s->out, const struct allocation *, n);
-    int64_t settled = 0, drainable = 0, next = INT64_MAX;
+    const struct allocation **silent = mem_array(s->out, const struct allocation *, n);
+    int64_t settled = 0, drainable = 0, heard = 0, n_silent = 0, next = INT64_MAX;
 
     for (size_t i = 0; i < n; i++) {
         const struct allocation *a = v[i];
@@ -215,8 +216,12 @@ pace_group(struct step *s, const struct task_group *tg, const struct allocation 
         const struct node *from = draining(s, a);
         if (from != NULL && forced(s, from->drain_strategy))
             continue; /* has just got its flag */
-        if (str_eq(a->client_status, ALLOC_UNKNOWN))
-            continue; /* as far as anybody knows it does not run, and cannot move */
+        if (str_eq(a->client_status, ALLOC_UNKNOWN)) { /* nobody knows whether it runs */
+            if (from != NULL)
+                silent[n_silent++] = a;
+            continue;
+        }
+        heard++;
         int64_t at = settled_at(a, m);
         if (at <= s->in->now)
             settled++;
@@ -229,6 +234,9 @@ pace_group(struct step *s, const struct task_group *tg, const struct allocation 
                               settled, drainable);
     for (int64_t i = 0; i < room; i++)
         flag(s, &s->out->move, ready[i]);
+    /* It is replaced already: when it comes back, its replacement stays (scenario A54). */
+    for (int64_t i = 0; i < n_silent && heard >= tg->count.v; i++)
+        flag(s, &s->out->move, silent[i]);
     if (drainable > room)
         wake(s, next);
 }

@@ -382,11 +382,24 @@ START_TEST(nodes_share_the_budget)
     drain(&w, "n2", 0, false);
     drain(&w, "n3", 0, false);
     ck_assert_uint_eq(look(&w)->move.allocs.n, 2);
-    /* a silent one does not count as running, and cannot move */
+    /* a silent one does not count as running, and cannot move before it is replaced */
     w.h->allocs.v[0]->client_status = ALLOC_UNKNOWN;
     struct drain_out *o = look(&w);
     ck_assert_uint_eq(o->move.allocs.n, 1);
     ck_assert_str_ne(o->move.allocs.v[0], w.h->allocs.v[0]->id);
+    w.h->allocs.v[0]->client_status = ALLOC_RUNNING;
+    struct allocation *on_n1 = w.h->allocs.v[0];
+    for (size_t i = 1; !str_eq(on_n1->node_name, "n1"); i++)
+        on_n1 = w.h->allocs.v[i];
+    on_n1->client_status = ALLOC_UNKNOWN;
+    ck_assert_uint_eq(look(&w)->move.allocs.n, 1);
+    h_latest(w.h, "web")->task_groups.v[0]->count.v = 3; /* as many as are wanted run without it */
+    o = look(&w);
+    ck_assert_uint_eq(o->move.allocs.n, 3);
+    ck_assert_str_eq(o->move.allocs.v[2], on_n1->id);
+    h_latest(w.h, "web")->task_groups.v[0]->count.v = 4;
+    on_n1->client_status = ALLOC_RUNNING;
+    w.h->allocs.v[0]->client_status = ALLOC_UNKNOWN;
     w.h->allocs.v[1]->client_status = ALLOC_UNKNOWN;
     ck_assert_uint_eq(look(&w)->move.allocs.n, 0);
     h_latest(w.h, "web")->stop = true;
