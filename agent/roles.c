@@ -159,6 +159,7 @@ start_server(struct roles *r, struct err *e)
     struct addr a;
     size_t n;
     struct server_config sc = {
+        .agent = s,
         .data_dir = r->rc.policy->state_dir,
         .name = mem_printf(r, "%s.%s", r->name, r->region),
         .region = r->region,
@@ -171,25 +172,10 @@ start_server(struct roles *r, struct err *e)
         .version = NOMAD_VERSION,
         .expect = (unsigned)s->bootstrap_expect,
         .join = to_join(r, s),
-        .zone = s->redundancy_zone,
-        .non_voting = s->non_voting_server,
-        .encrypt = s->encrypt_key,
         .retry_join_ms = retry_interval_ms(s),
         .retry_join_max = retry_max(s),
         .dev = c->dev_mode,
         .state_max = (uint64_t)s->state_max_mb << 20,
-        .snapshot_entries =
-            s->raft_snapshot_threshold > 0 ? (uint64_t)s->raft_snapshot_threshold : 0,
-        .heartbeat_min_ms = s->min_heartbeat_ttl / NS_PER_MS,
-        .heartbeat_grace_ms = s->heartbeat_grace / NS_PER_MS,
-        .failover_ttl_ms = s->failover_heartbeat_ttl / NS_PER_MS,
-        .max_heartbeats_per_s = (int64_t)s->max_heartbeats_per_second,
-        .gc_interval_ns = s->job_gc_interval,
-        .gc_job_ns = s->job_gc_threshold,
-        .gc_eval_ns = s->eval_gc_threshold,
-        .gc_batch_eval_ns = s->batch_eval_gc_threshold,
-        .gc_node_ns = s->node_gc_threshold,
-        .gc_deployment_ns = s->deployment_gc_threshold,
         .workers = s->num_schedulers.set && s->num_schedulers.v > 0 && s->num_schedulers.v < 1024
                        ? (unsigned)s->num_schedulers.v
                        : 0,

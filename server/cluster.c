@@ -107,7 +107,7 @@ hello_of_self(struct server *s, const void *ctx)
                                    .region = s->cfg.region,
                                    .datacenter = s->cfg.datacenter,
                                    .build = s->cfg.version,
-                                   .zone = s->cfg.zone};
+                                   .zone = s->cfg.agent->redundancy_zone};
     }
     h->seen.v = NULL; /* of the founding */
     h->seen.n = 0;
@@ -476,8 +476,8 @@ open_peers(struct server *s, struct loop *loop, const char *dir, struct err *e)
                                      .region = c->region,
                                      .datacenter = c->datacenter,
                                      .build = c->version,
-                                     .zone = c->zone,
-                                     .non_voting = c->non_voting},
+                                     .zone = c->agent->redundancy_zone,
+                                     .non_voting = c->agent->non_voting_server},
                             .known = known,
                             .join = c->join,
                             .is_gone = is_gone,
@@ -508,7 +508,7 @@ cluster_open(struct server *s, struct loop *loop, const char *dir, struct err *e
                             .retry_ms = c->retry_join_ms,
                             .retry_max = c->retry_join_max,
                             .dir = dir,
-                            .key = c->encrypt,
+                            .key = c->agent->encrypt_key,
                             .changed = member_changed,
                             .alone = nobody_answered,
                             .arg = s};

@@ -88,7 +88,7 @@ server_is_leader(const struct server *s)
 bool
 server_leads_surely(const struct server *s)
 {
-    int64_t failover = s->cfg.failover_ttl_ms;
+    int64_t failover = s->cfg.agent->failover_heartbeat_ttl / NS_PER_MS;
 
     return core_leads_surely(s->core, failover < SURE_MS ? failover : SURE_MS);
 }

@@ -47,25 +47,15 @@ struct server_config {
     unsigned expect;        /* servers that found the cluster; 0, 1: this one alone */
     struct str_list
         join; /* where others are asked, "host[:port]"; borrowed until server_new() returns */
-    const char *zone;       /* of failure; NULL: none */
-    bool non_voting;        /* it follows, and never votes */
-    const char *encrypt;    /* key of gossip in base64; NULL: none */
     int64_t retry_join_max; /* attempts at each of `join` before the server ends; 0: no end */
     int64_t retry_join_ms;  /* longest time from one such question to the next; 0: default */
     bool dev;               /* small log segments and map */
-    /* 0: the default of api/schema/config.schema. */
-    uint64_t state_max;          /* bytes that the state may use; default 16 GiB (dev: 1 GiB) */
-    uint64_t snapshot_entries;   /* local snapshot after so many entries */
-    uint64_t snapshot_bytes;     /* or so many bytes of log; default 64 MiB */
-    int64_t heartbeat_min_ms;
-    int64_t heartbeat_grace_ms;
-    int64_t failover_ttl_ms;
-    int64_t max_heartbeats_per_s;
-    /* ages at which what has ended is collected (server/leader/gc.h) */
-    int64_t gc_interval_ns, gc_job_ns, gc_eval_ns, gc_batch_eval_ns, gc_node_ns,
-        gc_deployment_ns;
-    unsigned workers;            /* scheduler workers; 0: default */
-    int64_t eval_nack_ms;        /* a worker's time for an evaluation; default BROKER_NACK_MS */
+    /* The server block of the configuration; NULL: an empty one. */
+    const struct agent_server *agent;
+    uint64_t state_max;      /* bytes that the state may use; 0: 16 GiB (dev: 1 GiB) */
+    uint64_t snapshot_bytes; /* local snapshot after so many bytes of log; 0: 64 MiB */
+    unsigned workers;        /* scheduler workers; 0: default */
+    int64_t eval_nack_ms;    /* a worker's time for an evaluation; default BROKER_NACK_MS */
 };
 
 const struct server_config *server_cfg(const struct server *s);

@@ -29,6 +29,27 @@
 
 enum { HAND_OVER_MS = 1000 };
 
+/* A clone, where what is not set, or nothing that could be meant, has the default of the schema. */
+static struct agent_server *
+agent_block(const void *ctx, const struct agent_server *from)
+{
+    static const struct agent_server unsaid;
+    struct agent_server *a = codec_clone(ctx, &type_agent_server, from ? from : &unsaid);
+    int64_t *const times[] = {&a->min_heartbeat_ttl,       &a->heartbeat_grace,
+                              &a->failover_heartbeat_ttl,  &a->job_gc_interval,
+                              &a->job_gc_threshold,        &a->eval_gc_threshold,
+                              &a->batch_eval_gc_threshold, &a->node_gc_threshold,
+                              &a->deployment_gc_threshold};
+    for (size_t i = 0; i < ARRAY_LEN(times); i++)
+        *times[i] = *times[i] < NS_PER_MS ? 0 : *times[i];
+    if (a->max_heartbeats_per_second < 1)
+        a->max_heartbeats_per_second = 0;
+    if (a->raft_snapshot_threshold < 0)
+        a->raft_snapshot_threshold = 0;
+    codec_defaults(ctx, &type_agent_server, a);
+    return a;
+}
+
 static void
 copy_config(struct server *s, const struct server_config *in)
 {
@@ -40,34 +61,14 @@ copy_config(struct server *s, const struct server_config *in)
         c->authoritative_region = c->region;
     const char **strings[] = {&c->data_dir, &c->name,     &c->region,    &c->datacenter,
                               &c->node_id,  &c->rpc_addr, &c->serf_addr, &c->http_addr,
-                              &c->version,  &c->serf_bind, &c->encrypt,  &c->zone,
-                              &c->authoritative_region};
+                              &c->version,  &c->serf_bind, &c->authoritative_region};
     for (size_t i = 0; i < ARRAY_LEN(strings); i++)
         *strings[i] = mem_strdup(s, *strings[i]);
     if (c->state_max == 0)
         c->state_max = (uint64_t)(c->dev ? 1 : 16) << 30;
-    /* What is not set is as an agent's configuration has it. */
-    struct agent_server d = {0};
-    codec_defaults(s, &type_agent_server, &d);
-    if (c->snapshot_entries == 0)
-        c->snapshot_entries = (uint64_t)d.raft_snapshot_threshold;
     if (c->snapshot_bytes == 0)
         c->snapshot_bytes = 64 << 20;
-    struct {
-        int64_t *at, usual;
-    } rows[] = {{&c->heartbeat_min_ms, d.min_heartbeat_ttl / NS_PER_MS},
-                {&c->heartbeat_grace_ms, d.heartbeat_grace / NS_PER_MS},
-                {&c->failover_ttl_ms, d.failover_heartbeat_ttl / NS_PER_MS},
-                {&c->max_heartbeats_per_s, (int64_t)d.max_heartbeats_per_second},
-                {&c->gc_interval_ns, d.job_gc_interval},
-                {&c->gc_eval_ns, d.eval_gc_threshold},
-                {&c->gc_batch_eval_ns, d.batch_eval_gc_threshold},
-                {&c->gc_job_ns, d.job_gc_threshold},
-                {&c->gc_node_ns, d.node_gc_threshold},
-                {&c->gc_deployment_ns, d.deployment_gc_threshold}};
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (*rows[i].at <= 0)
-            *rows[i].at = rows[i].usual;
+    c->agent = agent_block(s, in->agent);
 }
 
 /* The id that members show: made once, kept beside the log. */
@@ -176,7 +177,7 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
         .addr = s->cfg.rpc_addr,
         .state_max = s->cfg.state_max,
         .segment_bytes = s->cfg.dev ? 1 << 20 : 0,
-        .snapshot_entries = s->cfg.snapshot_entries,
+        .snapshot_entries = (uint64_t)s->cfg.agent->raft_snapshot_threshold,
         .snapshot_bytes = s->cfg.snapshot_bytes,
         .expect = s->cfg.expect,
         .net = &s->net,

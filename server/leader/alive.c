@@ -81,12 +81,12 @@ leader_node_gone(struct leader *l, const char *node_id)
 static void
 row_init(struct leader *l)
 {
-    const struct server_config *c = server_cfg(l->s);
+    const struct agent_server *a = server_cfg(l->s)->agent;
     struct heartbeat_config hc = {
-        .min_ms = c->heartbeat_min_ms,
-        .grace_ms = c->heartbeat_grace_ms,
-        .failover_ms = c->failover_ttl_ms,
-        .per_second = c->max_heartbeats_per_s,
+        .min_ms = a->min_heartbeat_ttl / NS_PER_MS,
+        .grace_ms = a->heartbeat_grace / NS_PER_MS,
+        .failover_ms = a->failover_heartbeat_ttl / NS_PER_MS,
+        .per_second = (int64_t)a->max_heartbeats_per_second,
     };
 
     l->beats = heartbeats_new(l, l->env, &hc, beats_missed, l);

@@ -238,7 +238,7 @@ pass_end(struct gc_pass *p, bool closed)
 {
     if (!closed && p->due_ns != INT64_MAX) {
         int64_t wait = p->due_ns - env_wall_ns(p->l->env),
-                least = server_cfg(p->l->s)->gc_interval_ns;
+                least = server_cfg(p->l->s)->agent->job_gc_interval;
         arm_in(p->l, wait > least ? wait : least);
     }
     if (p->done != NULL)
@@ -306,16 +306,16 @@ pass_begin(struct gc_pass *p)
 static void
 gc_run(struct leader *l, bool force, void (*done)(void *arg, uint64_t index), void *arg)
 {
-    const struct server_config *c = server_cfg(l->s);
+    const struct agent_server *a = server_cfg(l->s)->agent;
     struct gc_pass *p = mem_new(NULL, struct gc_pass);
 
     *p = (struct gc_pass){.l = l, .gate = gate_ref(l->gate), .done = done, .arg = arg};
     if (!force)
-        p->ages = (struct gc_ages){.eval_s = c->gc_eval_ns / NS_PER_S,
-                                   .batch_eval_s = c->gc_batch_eval_ns / NS_PER_S,
-                                   .job_s = c->gc_job_ns / NS_PER_S,
-                                   .node_s = c->gc_node_ns / NS_PER_S,
-                                   .deployment_s = c->gc_deployment_ns / NS_PER_S};
+        p->ages = (struct gc_ages){.eval_s = a->eval_gc_threshold / NS_PER_S,
+                                   .batch_eval_s = a->batch_eval_gc_threshold / NS_PER_S,
+                                   .job_s = a->job_gc_threshold / NS_PER_S,
+                                   .node_s = a->node_gc_threshold / NS_PER_S,
+                                   .deployment_s = a->deployment_gc_threshold / NS_PER_S};
     atomic_store(&l->gc->noted, false); /* what ends from here on is not in the snapshot */
     pass_begin(p);
 }
@@ -330,7 +330,7 @@ leader_gc(struct leader *l, void (*done)(void *arg, uint64_t index), void *arg)
 static void
 gc_arm(struct leader *l)
 {
-    arm_in(l, server_cfg(l->s)->gc_interval_ns);
+    arm_in(l, server_cfg(l->s)->agent->job_gc_interval);
 }
 
 /* --- what ends --- */

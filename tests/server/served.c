@@ -19,13 +19,14 @@ struct world *
 world_open_with(const char *dir, int64_t heartbeat_ms)
 {
     struct world *w = mem_new(NULL, struct world);
+    const struct agent_server agent = {.min_heartbeat_ttl = heartbeat_ms * NS_PER_MS,
+                                       .heartbeat_grace = heartbeat_ms * NS_PER_MS};
     struct server_config cfg = {
+        .agent = &agent,
         .data_dir = dir,
         .name = "test.global",
         .rpc_addr = "127.0.0.1:4647",
         .dev = true,
-        .heartbeat_min_ms = heartbeat_ms,
-        .heartbeat_grace_ms = heartbeat_ms,
     };
     struct err e = ERR_INIT;
     size_t n;

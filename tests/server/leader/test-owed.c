@@ -299,7 +299,10 @@ START_TEST(a_missed_heartbeat_that_was_refused_is_not_forgotten)
 {
     auto_mem void *tmp = mem_ctx("test");
     struct server_config cfg = {
-        .data_dir = tmp_dir(), .rpc_addr = "127.0.0.1:4647", .dev = true, .failover_ttl_ms = 10};
+        .data_dir = tmp_dir(),
+        .rpc_addr = "127.0.0.1:4647",
+        .dev = true,
+        .agent = &(const struct agent_server){.failover_heartbeat_ttl = 10 * NS_PER_MS}};
     struct fx f;
     bool never = false;
     fx_open(&f, &cfg);
@@ -345,9 +348,10 @@ START_TEST(a_disconnected_node_goes_down_when_its_time_is_over)
     struct server_config cfg = {.data_dir = tmp_dir(),
                                 .rpc_addr = "127.0.0.1:4647",
                                 .dev = true,
-                                .heartbeat_min_ms = 50,
-                                .heartbeat_grace_ms = 50,
-                                .failover_ttl_ms = 10};
+                                .agent = &(const struct agent_server){
+                                    .min_heartbeat_ttl = 50 * NS_PER_MS,
+                                    .heartbeat_grace = 50 * NS_PER_MS,
+                                    .failover_heartbeat_ttl = 10 * NS_PER_MS}};
     struct fx f;
     bool never = false;
     fx_open(&f, &cfg);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A whole server on the loop of the test, and plans: of a size that no entry of the log may have, on
- * their way while the log stalls, and how long others wait for them.
+ * A whole server on the loop of the test, and plans: of a size that no entry of the log may have,
+ * on their way while the log stalls, and how long others wait for them.
  */
 #include <string.h>
 
@@ -28,6 +28,8 @@ run_for(struct fx *f, int64_t ms)
     loop_run_until(f->loop, &never, ms);
 }
 
+static const struct agent_server slow_beats = {.min_heartbeat_ttl = 600 * NS_PER_S};
+
 static struct fx *
 fx_open(struct server_config *cfg)
 {
@@ -37,7 +39,7 @@ fx_open(struct server_config *cfg)
         cfg->data_dir = tmp_dir();
     cfg->name = "test.global";
     cfg->rpc_addr = "127.0.0.1:4647";
-    cfg->heartbeat_min_ms = 600000;
+    cfg->agent = &slow_beats;
     f->loop = loop_new();
     ck_assert_msg(server_new(f->loop, cfg, &f->s, &e) == 0, "%s", e.text);
     ck_assert_msg(server_start(f->s, &e) == 0, "%s", e.text);
@@ -177,7 +179,8 @@ START_TEST(a_stalled_log_places_nothing_twice)
     struct fx *f = fx_open(&cfg);
     nodes_up(f, 2, 1000);
     struct intent *in = job_intent("web", 5);
-    faults_set("write */raft/log-* 2+ fail ENOSPC\n"); /* the first one is the job, the second the plan */
+    faults_set(
+        "write */raft/log-* 2+ fail ENOSPC\n"); /* the first one is the job, the second the plan */
     write_one(f, in);
     run_for(f, 2000); /* 200 ms, a second until it is tried again, and more */
     ck_assert_uint_gt(faults_made(), 0);
@@ -260,7 +263,8 @@ START_TEST(all_at_once_fails_with_words_where_it_cannot_be)
     write_one(f, in);
     struct evaluation *e = await_eval(f, "big");
     ck_assert_str_eq(e->status, EVAL_FAILED);
-    ck_assert_msg(strstr(e->status_description, "remove all_at_once") != NULL, "%s", e->status_description);
+    ck_assert_msg(strstr(e->status_description, "remove all_at_once") != NULL, "%s",
+                  e->status_description);
     ck_assert_int_eq(map_get(e->queued_allocations, "g")->v, 18000);
     ck_assert_uint_eq(count(f, "big").live, 0);
     /* the next one is not kept waiting */
@@ -388,16 +392,17 @@ settled(struct fx *f)
     for (int64_t i = 0; i < WAIT_MS; i += 10) {
         run_for(f, 10);
         server_figures(f->s, &g);
-        if (g.evals_blocked == 1 && g.evals_ready + g.evals_unacked + g.evals_pending + g.plans == 0)
+        if (g.evals_blocked == 1 &&
+            g.evals_ready + g.evals_unacked + g.evals_pending + g.plans == 0)
             return g;
     }
-    ck_abort_msg("%zu blocked, %zu ready, %zu unacked, %zu pending evaluations, %zu plans", g.evals_blocked,
-                 g.evals_ready, g.evals_unacked, g.evals_pending, g.plans);
+    ck_abort_msg("%zu blocked, %zu ready, %zu unacked, %zu pending evaluations, %zu plans",
+                 g.evals_blocked, g.evals_ready, g.evals_unacked, g.evals_pending, g.plans);
     return g;
 }
 
-/* In the middle of its work, again and again: nothing is lost, nothing is placed twice, and what its
- * controllers hold in the end is what those of a leader hold that has just started. */
+/* In the middle of its work, again and again: nothing is lost, nothing is placed twice, and what
+ * its controllers hold in the end is what those of a leader hold that has just started. */
 START_TEST(who_loses_and_wins_is_as_a_new_leader)
 {
     enum { JOBS = 40 };
