@@ -124,6 +124,37 @@ is_awaited(void *arg, const char *trigger, int64_t at)
     return false;
 }
 
+static bool
+stops(const struct recon *r, const struct allocation *a)
+{
+    bool any = alloc_server_terminal(a);
+
+    for (size_t i = 0; i < r->stops.n && !any; i++)
+        any = r->stops.v[i].alloc == a;
+    for (size_t i = 0; i < r->places.n && !any; i++)
+        any = r->places.v[i].prev == a && r->places.v[i].stop_desc != NULL;
+    return any;
+}
+
+/* A silent allocation that is not wanted any more holds its fenced name until its time is over:
+ * somebody looks then. What its silence was to bring went when it was stopped. */
+static void
+look_when_free(struct attempt *t, struct recon *r)
+{
+    for (size_t i = 0; i < t->n_allocs; i++) {
+        const struct allocation *a = t->allocs[i];
+        const struct task_group *then = a->job != NULL ? job_group(a->job, a->task_group) : NULL;
+        int64_t at = alloc_recorded(a, ALLOC_UNKNOWN) + group_lost_after(then);
+        if (!group_fenced(then) || !str_eq(a->client_status, ALLOC_UNKNOWN) ||
+            !alloc_was_unknown(a) || alloc_expired(a, then, t->in->now) || !stops(r, a) ||
+            is_awaited(t, TRIGGER_ALLOC_RESCHEDULE, at))
+            continue;
+        mem_resize(r, r->laters.v, struct recon_later, r->laters.n + 1);
+        r->laters.v[r->laters.n++] =
+            (struct recon_later){a, TRIGGER_ALLOC_RESCHEDULE, at, SIZE_MAX};
+    }
+}
+
 /* Service and batch: reconcile, then place. */
 static void
 generic_attempt(struct attempt *t)
@@ -144,6 +175,7 @@ generic_attempt(struct attempt *t)
         .arg = t,
     };
     struct recon *r = reconcile(t->out, &in);
+    look_when_free(t, r);
     followups_make(t, r);
     const struct deployment *d = r->made != NULL ? r->made : in.latest;
 
