@@ -6,7 +6,6 @@
 #include "server/leader/heartbeat.h"
 
 #include "common/hash.h"
-
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
