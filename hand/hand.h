@@ -34,6 +34,7 @@ struct hand { /* for one engine */
     const struct engine_policy *engine;
     int allocs;              /* fd of the directory of allocations */
     struct container *first; /* those that are followed */
+    struct order *orders;    /* starts and removals of tasks: serve.c */
     struct images *images;
     struct credentials *credentials; /* NULL: the operator has given none */
     struct transfer *transfers;      /* images on their way */

@@ -17,10 +17,14 @@
  *                                              not
  *   PUT, DELETE /v1/ENGINE/network/ALLOC       the network of its group (network.c)
  *
+ * Starts and removals of a task are carried out one after the other, as they came: a removal that
+ * nobody waits for any more would take the next run's container, whose name is the same.
+ *
  * Errors are a line of text. 502: the engine does not answer; 503: a moment was bad; 4xx: so it
  * will stay.
  */
 #include <string.h>
+#include <utlist.h>
 
 #include "api/plain.h"
 #include "common/mem.h"
@@ -31,6 +35,7 @@
 enum { TRIES_MAX = 4, AGAIN_MS = 200, REQUEST_MAX = 4 << 20 };
 
 struct order { /* a request that is carried out; freed with its answer */
+    struct order *prev, *next; /* of starts and removals */
     struct hand *h;
     struct http_req *req;
     struct engine_call *call;
@@ -53,19 +58,40 @@ struct order { /* a request that is carried out; freed with its answer */
     bool swept;   /* what is left under its name was removed */
     bool telling; /* the answer has begun */
     bool gone;    /* nobody waits any more */
+    bool queued;  /* it is one of hand.orders */
+    bool begun;   /* ... and no other one of its task is before it */
 };
 
 static void create(struct order *j);
 static void remove_it(void *arg);
+static void begin(struct order *j);
 
 /* --- answers --- */
+
+/* The first start or removal of its task. */
+static struct order *
+order_first(const struct order *j)
+{
+    struct order *o;
+    DL_FOREACH(j->h->orders, o)
+    if (str_eq(o->alloc, j->alloc) && str_eq(o->task, j->task))
+        return o;
+    return NULL;
+}
 
 static void
 order_end(struct order *j)
 {
+    struct order *next = NULL;
+    if (j->queued) {
+        DL_DELETE(j->h->orders, j);
+        next = order_first(j);
+    }
     j->req->user = NULL;
     timer_stop(j->again);
     talloc_free(j);
+    if (next && !next->begun)
+        begin(next);
 }
 
 /* A line of the answer to a PUT. */
@@ -596,13 +622,36 @@ on_close(void *user)
 {
     struct order *j = user;
     j->gone = true;
-    if (j->pull) { /* nobody wants the image any more; what is here of it stays with the engine */
+    if (j->spec && j->queued && !j->begun) {
+        fail(j, 503, "nobody waits");
+    } else if (j->pull) { /* what is here of the image stays with the engine */
         pull_cancel(TAKE(j->pull));
         fail(j, 503, "nobody waits");
     } else if (j->wait) {
         container_unwait(TAKE(j->wait));
         fail(j, 503, "nobody waits");
     }
+}
+
+static void
+begin(struct order *j)
+{
+    j->begun = true;
+    if (!j->spec)
+        remove_it(j);
+    else if (pull_first(j->spec))
+        pull_image(j);
+    else
+        create(j);
+}
+
+static void
+enqueue(struct order *j)
+{
+    j->queued = true;
+    DL_APPEND(j->h->orders, j);
+    if (order_first(j) == j)
+        begin(j);
 }
 
 static void
@@ -625,15 +674,12 @@ route_task(struct order *j, const char *verb)
             return;
         }
         j->spec = spec;
-        if (pull_first(j->spec))
-            pull_image(j);
-        else
-            create(j);
+        enqueue(j);
     } else if (!*verb && req->method == METHOD_GET) {
         inspect(j, on_state);
     } else if (!*verb && req->method == METHOD_DELETE &&
                (!started || num_parse_i64(started, &j->started) == 0)) {
-        remove_it(j);
+        enqueue(j);
     } else if (str_eq(verb, "wait") && req->method == METHOD_GET) {
         await_end(j);
     } else if (str_eq(verb, "exec") && req->method == METHOD_POST) {
