@@ -11,7 +11,7 @@ call_enter(struct call *c, enum call_state to)
 {
 #define FROM(state) (1U << CALL_##state)
     static const unsigned from[CALL_STATES] = {
-        [CALL_PLACING] = FROM(PLACING) | FROM(WAITING) | FROM(PARKED),
+        [CALL_PLACING] = FROM(PLACING) | FROM(WAITING) | FROM(WORKING) | FROM(PARKED),
         [CALL_WAITING] = FROM(PLACING) | FROM(WAITING) | FROM(FORWARDED),
         [CALL_FORWARDED] = FROM(PLACING) | FROM(WAITING),
         [CALL_ABROAD] = FROM(PLACING),

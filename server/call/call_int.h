@@ -11,7 +11,8 @@
  *   FORWARDED   the leader                  its answer: answered; that it leads no more, or is
  *                                           gone: WAITING
  *   ABROAD      another region              its answer, or its silence: answered
- *   WORKING     a worker                    its return: answered, PARKED or PROPOSED
+ *   WORKING     a worker                    its return: answered, PARKED or PROPOSED; PLACING, if
+ *                                           it would park and the leadership was lost meanwhile
  *   PARKED      a watch                     news, its time: WORKING; a lost leadership: PLACING
  *   PROPOSED    the log                     its answer: answered, or WORKING once more
  *

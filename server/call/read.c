@@ -53,6 +53,13 @@ read_answer(struct call *c)
 
 static void read_try(struct call *c);
 
+/* The leader is to answer it, and that is another server by now, or none. */
+static bool
+read_moves(const struct call *c)
+{
+    return !c->env->stale && !server_is_leader(c->s);
+}
+
 static void
 read_woken(void *arg, enum wake_reason why)
 {
@@ -62,7 +69,7 @@ read_woken(void *arg, enum wake_reason why)
     if (why == WAKE_SHUTDOWN) {
         read_fail(c, -ERR_UNAVAILABLE, "the server is stopping");
         read_answer(c);
-    } else if (why == WAKE_LEADER && !c->env->stale && !server_is_leader(c->s)) {
+    } else if (why == WAKE_LEADER && read_moves(c)) {
         call_again(c);
     } else {
         c->reading.last = why == WAKE_TIMEOUT;
@@ -109,6 +116,10 @@ read_parks(struct call *c)
         return false;
     mem_free(x->r.ctx);
     x->r.resp = NULL;
+    if (read_moves(c)) { /* the leadership went while a worker had it: no watch will tell */
+        call_again(c);
+        return true;
+    }
     x->waits_for = x->r.print;
     x->watch = server_watch(c->s, x->r.row->tables, x->r.key, x->r.seen, left, read_woken, c);
     if (x->watch == NULL) {

@@ -39,6 +39,15 @@ refuse(struct call *c, const struct err *e)
     c->err = mem_dup(c->writing.w.ctx, e, sizeof(*e));
 }
 
+static void
+refuse_stopping(struct call *c)
+{
+    struct err e = ERR_INIT;
+
+    err_set(&e, -ERR_UNAVAILABLE, "the server is stopping");
+    refuse(c, &e);
+}
+
 /* On a worker, or on the loop. Proposing comes last: the answer of the log may be there at once. */
 static void
 prepare(struct call *c)
@@ -66,11 +75,9 @@ prepare_work(void *arg)
 {
     struct call *c = arg;
     struct gate *g = c->gate;
-    struct err e = ERR_INIT;
 
     if (!gate_enter(g)) {
-        err_set(&e, -ERR_UNAVAILABLE, "the server is stopping");
-        refuse(c, &e);
+        refuse_stopping(c);
         return;
     }
     prepare(c); /* once it is proposed it is the loop's */
@@ -121,8 +128,13 @@ write_done(struct call *c)
 {
     struct writing *x = &c->writing;
     const struct test_go go = {c->s, false, write_end, c};
+    bool again = c->err == NULL && x->w.resp == NULL && x->row->again != NULL &&
+                 x->row->again(&x->w);
 
-    if (c->err == NULL && x->w.resp == NULL && x->row->again != NULL && x->row->again(&x->w)) {
+    if (again && gate_is_closed(c->gate)) {
+        refuse_stopping(c);
+        write_end(c);
+    } else if (again) {
         x->w.barrier = x->index;
         x->w.in = (struct intent){0};
         write_begin(c);

@@ -17,7 +17,21 @@
 #include "tests/server/served.h"
 #include "tests/server/util.h"
 
-enum place { WAITING, FORWARDED_READ, FORWARDED_WRITE, ABROAD, READING, PREPARING, PARKED, PROPOSED, STATES };
+enum place {
+    WAITING,
+    FORWARDED_READ,
+    FORWARDED_WRITE,
+    ABROAD,
+    READING,
+    NEWS, /* as READING, but what was read is no news to its caller */
+    PREPARING,
+    PREPARED, /* the log has answered, the worker has not returned yet */
+    BARRIER,  /* as PREPARED, and to be prepared once more */
+    AGAIN,    /* prepared once more, behind the barrier */
+    PARKED,
+    PROPOSED,
+    STATES
+};
 enum event {
     ANSWERED,  /* by who has it */
     REFUSED,   /* the same */
@@ -31,8 +45,9 @@ enum event {
     STOPPED,   /* this server */
     EVENTS
 };
-static const char *const state_names[] = {"waiting",   "forwarded read", "forwarded write", "abroad",
-                                          "reading",   "preparing",      "parked",          "proposed"};
+static const char *const state_names[] = {
+    "waiting",   "forwarded read", "forwarded write", "abroad", "reading", "news",
+    "preparing", "prepared",       "barrier",         "again",  "parked",  "proposed"};
 static const char *const event_names[] = {"answered", "refused", "given up", "late",      "cut",
                                           "leads",    "another", "none",     "peer gone", "stopped"};
 enum { NEVER = 1, OK = 0 };
@@ -48,8 +63,15 @@ static const int expected[STATES][EVENTS] = {
     [ABROAD] = {OK, -ERR_CONFLICT, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, OK, -ERR_CLOSED,
                 -ERR_CANCELED},
     [READING] = {OK, NEVER, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, OK, NEVER, -ERR_UNAVAILABLE},
+    [NEWS] = {OK, NEVER, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, -ERR_NO_LEADER, NEVER,
+              -ERR_UNAVAILABLE},
     [PREPARING] = {OK, -ERR_INVALID, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, OK, NEVER,
                    -ERR_UNAVAILABLE},
+    [PREPARED] = {OK, NEVER, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, OK, NEVER, OK},
+    [BARRIER] = {OK, NEVER, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, OK, NEVER,
+                 -ERR_UNAVAILABLE},
+    [AGAIN] = {OK, NEVER, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, OK, NEVER,
+               -ERR_UNAVAILABLE},
     [PARKED] = {OK, NEVER, -ERR_CANCELED, OK, -ERR_CANCELED, OK, OK, -ERR_NO_LEADER, NEVER,
                 -ERR_UNAVAILABLE},
     [PROPOSED] = {OK, -ERR_CONFLICT, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, OK, NEVER,
@@ -70,12 +92,15 @@ static struct {
     struct other peers[2];
     const char *_Atomic leader; /* "": none; NULL: as it is */
     atomic_int open;            /* calls and others that hold the gate */
-    bool holds_work;
+    int holds_work; /* the how many-th from now on; 0: none */
+    bool keeps_done; /* the next work's return to the loop */
     atomic_bool holds_proposal;
     struct {
-        env_fn *work, *done;
+        env_fn *work, *done; /* work NULL: nothing is held */
         void *x;
     } work;
+    bool logged;        /* the log has answered the write */
+    propose_fn *on_log; /* ... and this is told */
     struct {
         atomic_bool held; /* of a worker: set when the others are */
         struct intent *in;
@@ -154,11 +179,21 @@ __wrap_server_region(struct server *s, const void *ctx, const char *region)
     return l;
 }
 
+static void
+log_answers(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
+{
+    fx.logged = true;
+    fx.on_log(arg, e, index, res);
+}
+
 void
 __wrap_server_propose(struct server *s, struct intent *in, enum home home, propose_fn *done, void *arg)
 {
     if (in->job_register == NULL || !atomic_exchange(&fx.holds_proposal, false)) {
-        __real_server_propose(s, in, home, done, arg);
+        bool first = (in->job_register != NULL || in->noop != NULL) && fx.on_log == NULL;
+        if (first)
+            fx.on_log = done;
+        __real_server_propose(s, in, home, first ? log_answers : done, arg);
         return;
     }
     fx.proposal.in = in;
@@ -170,13 +205,31 @@ __wrap_server_propose(struct server *s, struct intent *in, enum home home, propo
 static void (*loop_work_of)(void *arg, env_fn *work, env_fn *done, void *x);
 
 static void
+no_work(void *x)
+{
+    (void)x;
+}
+
+static void
+keep_done(void *x)
+{
+    fx.work.work = no_work;
+    fx.work.x = x;
+}
+
+static void
 hold_work(void *arg, env_fn *work, env_fn *done, void *x)
 {
-    if (!fx.holds_work) {
+    if (fx.keeps_done) {
+        fx.keeps_done = false;
+        fx.work.done = done;
+        loop_work_of(arg, work, keep_done, x);
+        return;
+    }
+    if (fx.holds_work == 0 || --fx.holds_work > 0) {
         loop_work_of(arg, work, done, x);
         return;
     }
-    fx.holds_work = false;
     fx.work.work = work;
     fx.work.done = done;
     fx.work.x = x;
@@ -302,7 +355,9 @@ bring(enum place state, enum event event)
     struct job_register_request *jr = mem_new(w, struct job_register_request);
     struct list_request *list = mem_new(w, struct list_request);
     struct rpc_envelope *news = mem_new(w, struct rpc_envelope);
-    bool writes = state == FORWARDED_WRITE || state == PREPARING || state == PROPOSED;
+    bool writes = state == FORWARDED_WRITE || state == PREPARING || state == PREPARED ||
+                  state == PROPOSED;
+    static const struct job_deregister_request nothing = {.job_id = "none"};
     struct rpc_request q = {RPC_JOB_LIST, list, state == ABROAD ? &there : &here, 60000};
 
     if (event == LATE)
@@ -315,13 +370,19 @@ bring(enum place state, enum event event)
         jr->job->type = "nonsense";
     if (writes)
         q = (struct rpc_request){RPC_JOB_REGISTER, jr, &here, q.timeout_ms};
-    if (state == PARKED)
+    if (state == BARRIER || state == AGAIN)
+        q = (struct rpc_request){RPC_JOB_DEREGISTER, &nothing, &here, q.timeout_ms};
+    if (state == PARKED || state == NEWS)
         q.env = news;
     if (state == WAITING)
         atomic_store(&fx.leader, "");
     else if (state == FORWARDED_READ || state == FORWARDED_WRITE)
         atomic_store(&fx.leader, fx.peers[0].addr);
-    fx.holds_work = state == READING || state == PREPARING;
+    if (state == READING || state == NEWS || state == PREPARING)
+        fx.holds_work = 1;
+    else if (state == AGAIN)
+        fx.holds_work = 2;
+    fx.keeps_done = state == PREPARED || state == BARRIER;
     atomic_store(&fx.holds_proposal, state == PROPOSED);
     return rpc_send(w->rpc, &q, heard, NULL);
 }
@@ -337,8 +398,13 @@ is_there(enum place state)
     case ABROAD:
         return fx.peers[0].call != NULL;
     case READING:
+    case NEWS:
     case PREPARING:
+    case AGAIN:
         return fx.work.work != NULL;
+    case PREPARED:
+    case BARRIER:
+        return fx.work.work != NULL && fx.logged;
     case PARKED:
         return watches_parked(fx.w->server->watches) > 0;
     default:
@@ -394,7 +460,7 @@ happens(enum place state, enum event event, uint64_t id, bool *server_stopped)
         peer_close(&fx.peers[0]);
     else if (event == STOPPED)
         server_stop(fx.w->server, stopped, server_stopped);
-    if (state == PARKED && (event == ANSWERED || event == LEADS))
+    if ((state == PARKED || state == NEWS) && (event == ANSWERED || event == LEADS))
         write_something();
 }
 
@@ -475,10 +541,17 @@ TEST(a_read_that_the_leader_has, FORWARDED_READ)
 TEST(a_write_that_the_leader_has, FORWARDED_WRITE)
 TEST(one_that_another_region_has, ABROAD)
 TEST(a_read_that_a_worker_has, READING)
+TEST(a_read_without_news_that_a_worker_has, NEWS)
 TEST(a_write_that_a_worker_has, PREPARING)
+TEST(a_write_that_a_worker_has_longer_than_the_log, PREPARED)
+TEST(a_barrier_that_a_worker_has_longer_than_the_log, BARRIER)
+TEST(a_write_that_a_worker_has_once_more, AGAIN)
 TEST(a_read_that_waits_for_news, PARKED)
 TEST(a_write_that_the_log_has, PROPOSED)
 
 TEST_SUITE_TIMEOUT("calls", 120, one_that_waits_for_a_leader, a_read_that_the_leader_has,
                    a_write_that_the_leader_has, one_that_another_region_has, a_read_that_a_worker_has,
-                   a_write_that_a_worker_has, a_read_that_waits_for_news, a_write_that_the_log_has)
+                   a_read_without_news_that_a_worker_has, a_write_that_a_worker_has,
+                   a_write_that_a_worker_has_longer_than_the_log,
+                   a_barrier_that_a_worker_has_longer_than_the_log, a_write_that_a_worker_has_once_more,
+                   a_read_that_waits_for_news, a_write_that_the_log_has)
