@@ -71,14 +71,13 @@ parse_command(struct command *c, int argc, char **argv, const char *text)
         {0},
     };
     const struct opt *config = config_options(c->ctx, &c->flags);
-    const struct opt *const tables[] = {config, own};
-    const char **args;
-    size_t n;
+    const struct opt *const tables[] = {config, own, NULL};
+    struct opt_list args;
     struct err e = ERR_INIT;
 
-    int r = opt_parse(c->ctx, tables, ARRAY_LEN(tables), argc, argv, &args, &n, &e);
-    if (r == 0 && n > 0)
-        r = err_set(&e, -ERR_INVALID, "unexpected argument '%s'", args[0]);
+    int r = opt_parse(c->ctx, tables, argc, argv, &args, &e);
+    if (r == 0 && args.n > 0)
+        r = err_set(&e, -ERR_INVALID, "unexpected argument '%s'", args.v[0]);
     if (r < 0)
         fprintf(stderr, "paddock %s: %s\n", argv[0], e.text);
     if (r > 0) {
@@ -96,13 +95,13 @@ agent_options(const void *ctx)
 }
 
 static int
-load_config(struct command *c, struct agent_config **cfg, struct str_list *files)
+load_config(struct command *c, struct agent_config **cfg)
 {
     struct err e = ERR_INIT;
     struct str_list warnings = {0};
     const char *detail = NULL;
 
-    int r = config_load(c->ctx, &c->flags, cfg, &warnings, files, &detail, &e);
+    int r = config_load(c->ctx, &c->flags, cfg, &warnings, &detail, &e);
     if (r < 0) {
         fprintf(stderr, "==> Failed to load the configuration:\n%s\n", str_or(detail, e.text));
         return r;
@@ -120,7 +119,7 @@ load_policy(void *arg, const void *ctx, struct policy **ret, struct err *e)
     struct command *c = arg;
     struct agent_config *cfg;
 
-    int r = load_config(c, &cfg, NULL);
+    int r = load_config(c, &cfg);
     if (r < 0)
         return r; /* what is wrong was told */
     return agent_policy(ctx, cfg, c->dev_dir, ret, e);
@@ -135,7 +134,7 @@ load_and_hold(void *arg, const void *ctx, struct policy **ret, struct err *e)
     struct agent_config *cfg;
     struct err why = ERR_INIT;
 
-    int r = load_config(c, &cfg, NULL);
+    int r = load_config(c, &cfg);
     if (r < 0)
         return r; /* what is wrong was told */
     r = agent_policy(ctx, cfg, c->dev_dir, ret, e);
@@ -374,7 +373,7 @@ reload(void *arg)
     const char *detail = NULL;
     auto_mem void *ctx = mem_ctx("reload");
 
-    if (config_load(ctx, &run->cmd->flags, &cfg, NULL, NULL, &detail, &e) < 0) {
+    if (config_load(ctx, &run->cmd->flags, &cfg, NULL, &detail, &e) < 0) {
         log_error("agent", "reload failed: the old configuration stays", "error", e.text, NULL);
         return;
     }
@@ -445,18 +444,18 @@ row(const char *name, const char *value)
 }
 
 static void
-banner(const struct run *run, const struct str_list *files)
+banner(const struct run *run)
 {
     const struct agent_config *c = run->cfg;
     const struct roles *r = run->roles;
     auto_mem void *ctx = mem_ctx("banner");
 
-    if (files->n == 0) {
+    if (c->files.n == 0) {
         printf("==> No configuration files loaded\n");
     } else {
         printf("==> Loaded configuration from ");
-        for (size_t i = 0; i < files->n; i++)
-            printf("%s%s", i ? ", " : "", files->v[i]);
+        for (size_t i = 0; i < c->files.n; i++)
+            printf("%s%s", i ? ", " : "", c->files.v[i]);
         printf("\n");
     }
     printf("==> Starting Paddock agent...\n==> Paddock agent configuration:\n\n");
@@ -516,12 +515,11 @@ static int
 run_agent(struct command *c)
 {
     struct run run = {.cmd = c};
-    struct str_list files = {0};
     struct policy *policy = NULL;
     struct err e = ERR_INIT;
 
     c->flags.run_dir = c->supervised;
-    if (load_config(c, &run.cfg, &files) < 0 || open_log(run.cfg) < 0)
+    if (load_config(c, &run.cfg) < 0 || open_log(run.cfg) < 0)
         return 1;
     const char *path = mem_printf(c->ctx, "%s/" POLICY_FILE, c->supervised);
     if (policy_load(c->ctx, path, &policy, &e) < 0 ||
@@ -547,7 +545,7 @@ run_agent(struct command *c)
     };
     run.roles = roles_start(c->ctx, &rc, &e);
     if (run.roles) {
-        banner(&run, &files);
+        banner(&run);
         (void)notify_send("READY=1\nSTATUS=Running");
         on_watchdog(&run);
         watch_shutdown(&run);

@@ -147,7 +147,7 @@ listen_to_servers(struct roles *r, struct err *e)
         return 0;
     if (addr_parse(config_serf_addr(r->rc.cfg), 0, &a, e) < 0)
         return e->code;
-    r->join = rpc_listen(r->rc.loop, a.host, a.port, join, n, r->server, e);
+    r->join = rpc_listen(r->rc.loop, &a, join, n, r->server, e);
     return r->join ? 0 : err_prefix(e, "serf");
 }
 
@@ -186,7 +186,7 @@ start_server(struct roles *r, struct err *e)
     const struct rpc_service *services = server_services(r->server, &n);
     if (addr_parse(r->rpc_bind, 0, &a, e) < 0)
         return e->code;
-    r->rpc = rpc_listen(r->rc.loop, a.host, a.port, services, n, r->server, e);
+    r->rpc = rpc_listen(r->rc.loop, &a, services, n, r->server, e);
     if (!r->rpc)
         return err_prefix(e, "rpc");
     if (listen_to_servers(r, e) < 0)

@@ -58,7 +58,8 @@ static void
 json_in(void)
 {
     void *ret = NULL;
-    must(json_decode(NULL, &type_allocation, text, text_n, 0, BUDGET(64 << 20), &ret, NULL) == 0,
+    must(json_decode(NULL, &type_allocation, SLICE(text, text_n), BUDGET(64 << 20), &ret, NULL) ==
+             0,
          "json_decode");
     talloc_free(ret);
 }
@@ -95,7 +96,7 @@ mp_in(void)
 {
     void *ret = NULL;
     struct budget *budget = BUDGET(64 << 20);
-    int r = mp_decode(NULL, &type_allocation, packed.data, packed.len, budget, &ret, NULL);
+    int r = mp_decode(NULL, &type_allocation, SLICE(packed.data, packed.len), budget, &ret, NULL);
     must(r == 0, "mp_decode");
     talloc_free(ret);
 }
@@ -176,7 +177,8 @@ load(const char *srcdir)
     struct err e = ERR_INIT;
     snprintf(path, sizeof(path), "%s/bench/allocation.json", srcdir);
     must(file_read(NULL, AT_FDCWD, path, 1 << 20, &s, &n) >= 0, path);
-    must(json_decode(NULL, &type_allocation, s, n, 0, BUDGET(64 << 20), &object, &e) == 0, e.text);
+    must(json_decode(NULL, &type_allocation, SLICE(s, n), BUDGET(64 << 20), &object, &e) == 0,
+         e.text);
     struct buf b = BUF_INIT(64 << 20);
     json_encode(&b, &type_allocation, object, 0);
     must(buf_error(&b) == 0, "json_encode");

@@ -400,7 +400,7 @@ register_nodes(uint16_t port, int count)
     char *text = mem_array(ctx, char, NODE_MAX);
     ssize_t n = fd_read_full(STDIN_FILENO, text, NODE_MAX);
 
-    if (n < 0 || json_decode(ctx, &type_node, text, (size_t)n, 0, &b, (void **)&node, &e) < 0)
+    if (n < 0 || json_decode(ctx, &type_node, SLICE(text, (size_t)n), &b, (void **)&node, &e) < 0)
         die("node: %s", e.text);
     struct rpc_client *c = rpc_dial(l, &servers, NULL, &e);
     for (int i = 0; i < count; i++) {

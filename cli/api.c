@@ -116,7 +116,7 @@ decode(struct cmd *c, const struct http_resp *r, const struct type *t, void **re
     *ret = NULL;
     if (str_eq(r->body, "null"))
         return 0;
-    return json_decode(c, t, r->body, r->body_len, 0, BUDGET(CLI_ANSWER_MAX), ret, e);
+    return json_decode(c, t, SLICE(r->body, r->body_len), BUDGET(CLI_ANSWER_MAX), ret, e);
 }
 
 int
@@ -144,7 +144,7 @@ api_list(struct cmd *c, const char *target, const struct type *t, void *ret_list
     if (rc)
         return rc;
     read_meta(r, c, meta);
-    rc = json_decode_list(c, t, r->body, r->body_len, BUDGET(CLI_ANSWER_MAX), &l, e);
+    rc = json_decode_list(c, t, SLICE(r->body, r->body_len), BUDGET(CLI_ANSWER_MAX), &l, e);
     if (!rc)
         memcpy(ret_list, &l, sizeof(l));
     return rc;
@@ -159,14 +159,13 @@ api_get_value(struct cmd *c, const char *target, struct value **ret, struct err 
 }
 
 int
-api_send(struct cmd *c, const char *method, const char *target, const struct type *bt,
-         const void *body, const struct type *t, void **ret, struct err *e)
+api_send(struct cmd *c, const struct change *ch, void **ret, struct err *e)
 {
     auto_buf struct buf b = BUF_INIT(HTTP_BODY_MAX);
     struct http_resp *r = NULL;
-    struct http_ask *ask = api_ask(c, method, target);
-    if (bt) {
-        json_encode(&b, bt, body, 0);
+    struct http_ask *ask = api_ask(c, str_or(ch->method, "PUT"), ch->target);
+    if (ch->body_type) {
+        json_encode(&b, ch->body_type, ch->body, 0);
         if (buf_error(&b))
             return err_set(e, buf_error(&b), "the request is larger than %d bytes", HTTP_BODY_MAX);
         ask->body = b.data;
@@ -174,9 +173,9 @@ api_send(struct cmd *c, const char *method, const char *target, const struct typ
         ask->content_type = "application/json";
     }
     int rc = fetch(c, ask, &r, e);
-    if (rc || !t)
+    if (rc || !ch->answer)
         return rc;
-    return decode(c, r, t, ret, e);
+    return decode(c, r, ch->answer, ret, e);
 }
 
 const void *
@@ -184,8 +183,7 @@ api_change(struct cmd *c, const struct change *ch)
 {
     struct err e = ERR_INIT;
     void *ret = NULL;
-    int rc = api_send(c, str_or(ch->method, "PUT"), ch->target, ch->body_type, ch->body, ch->answer,
-                      &ret, &e);
+    int rc = api_send(c, ch, &ret, &e);
     if (rc == 0 && ch->answer && !ret)
         rc = err_set(&e, -ERR_NOT_FOUND, "the agent answered null");
     if (rc == 0)

@@ -27,19 +27,18 @@ int api_get(struct cmd *c, const char *target, const struct type *t, void **ret,
 int api_list(struct cmd *c, const char *target, const struct type *t, void *ret_list,
              struct api_meta *meta, struct err *e);
 int api_get_value(struct cmd *c, const char *target, struct value **ret, struct err *e);
-/* Sends `body` (of type bt, NULL: none) and decodes the answer (NULL: ignored). */
-int api_send(struct cmd *c, const char *method, const char *target, const struct type *bt,
-             const void *body, const struct type *t, void **ret, struct err *e);
 
-/* A request that changes something. */
+/* A request that changes something, mostly. */
 struct change {
     const char *method; /* NULL: PUT */
     const char *target;
     const struct type *body_type; /* NULL: there is no body */
     const void *body;
     const struct type *answer; /* NULL: it is not read */
-    const char *failed;        /* "Error stopping job", as errors begin */
+    const char *failed;        /* "Error stopping job", as errors of api_change() begin */
 };
+/* *ret stays NULL where no answer is read, or it is null. */
+int api_send(struct cmd *c, const struct change *ch, void **ret, struct err *e);
 /* The answer, or something where none is read; NULL: it failed, which was said. */
 const void *api_change(struct cmd *c, const struct change *ch);
 /* The ask that carries our headers, for streams. Owned by c. */

@@ -233,14 +233,17 @@ cmd_parse(struct cmd *c, const struct opt *opts, const struct cmd_args *want, in
 {
     struct err e = ERR_INIT;
     const struct opt *client = want->client ? client_opts(c) : NULL;
-    const struct opt *tables[2] = {opts, client};
+    const struct opt *tables[] = {opts ? opts : client, opts ? client : NULL, NULL};
     opt_parse_fn *parse = want->verbatim ? opt_parse_leading : opt_parse;
+    struct opt_list args = {NULL, 0};
     if (c->complete) {
-        c->complete(c, tables, client ? 2 : 1, want->verbatim);
+        c->complete(c, tables, want->verbatim);
         *ret_code = 0;
         return false;
     }
-    int rc = parse(c, tables, client ? 2 : 1, c->argc, c->argv, &c->args, &c->n_args, &e);
+    int rc = parse(c, tables, c->argc, c->argv, &args, &e);
+    c->args = args.v;
+    c->n_args = args.n;
     if (rc > 0) {
         print_help(c, c->out, opts, client);
         *ret_code = 0;

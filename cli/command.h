@@ -44,7 +44,7 @@ extern const size_t commands_n;
 typedef int cmd_fetch(const void *ctx, const char *addr, const struct http_ask *ask,
                       struct http_resp **ret, struct err *e);
 
-typedef void cmd_complete(struct cmd *c, const struct opt *const *tables, size_t n, bool verbatim);
+typedef void cmd_complete(struct cmd *c, const struct opt *const *tables, bool verbatim);
 
 struct cmd {
     const struct command *command;

@@ -43,24 +43,24 @@ offer(struct cmd *c, const char *word, const char *candidate)
 /* --- options --- */
 
 static const struct opt *
-option(const struct opt *const *tables, size_t n, const char *word)
+option(const struct opt *const *tables, const char *word)
 {
     if (word[0] != '-' || strchr(word, '='))
         return NULL;
     word += word[1] == '-' ? 2 : 1;
-    for (size_t t = 0; t < n; t++)
-        for (const struct opt *o = tables[t]; o && o->name; o++)
+    for (; *tables; tables++)
+        for (const struct opt *o = *tables; o->name; o++)
             if (strcmp(o->name, word) == 0)
                 return o;
     return NULL;
 }
 
 static void
-offer_options(struct cmd *c, const char *word, const struct opt *const *tables, size_t n)
+offer_options(struct cmd *c, const char *word, const struct opt *const *tables)
 {
     const char *dashes = word[1] == '-' ? "--" : "-";
-    for (size_t t = 0; t < n; t++)
-        for (const struct opt *o = tables[t]; o && o->name; o++)
+    for (; *tables; tables++)
+        for (const struct opt *o = *tables; o->name; o++)
             if (o->help)
                 offer(c, word, mem_printf(c, "%s%s", dashes, o->name));
     offer(c, word, mem_printf(c, "%shelp", dashes));
@@ -123,26 +123,25 @@ offer_argument(struct cmd *c, const char *word, size_t at)
 }
 
 static void
-complete_command(struct cmd *c, const struct opt *const *tables, size_t n, bool verbatim)
+complete_command(struct cmd *c, const struct opt *const *tables, bool verbatim)
 {
     const struct complete *k = c->line;
     struct err e = ERR_INIT;
-    const struct opt *o = k->n_before > 1 ? option(tables, n, k->before[k->n_before - 1]) : NULL;
+    const struct opt *o = k->n_before > 1 ? option(tables, k->before[k->n_before - 1]) : NULL;
     if (o && o->kind != OPT_BOOL)
         return; /* its value */
     opt_parse_fn *parse = verbatim ? opt_parse_leading : opt_parse;
-    c->n_args = 0;
-    bool parsed = parse(c, tables, n, (int)k->n_before, (char **)(uintptr_t)k->before, &c->args,
-                        &c->n_args, &e) == 0;
-    if (verbatim && c->n_args > 0)
+    struct opt_list args = {NULL, 0};
+    bool parsed = parse(c, tables, (int)k->n_before, (char **)(uintptr_t)k->before, &args, &e) == 0;
+    if (verbatim && parsed && args.n > 0)
         return; /* another's command line */
     if (k->word[0] == '-') {
-        offer_options(c, k->word, tables, n);
+        offer_options(c, k->word, tables);
         return;
     }
     if (c->command && parsed) {
         cmd_client_defaults(c);
-        offer_argument(c, k->word, c->n_args);
+        offer_argument(c, k->word, args.n);
     }
 }
 
@@ -223,7 +222,7 @@ complete_words(struct cmd *c, const char **words, size_t n, const struct opt *ag
         (void)c->command->run(c); /* its cmd_parse() calls complete_command() */
     } else if (strcmp(words[1], "agent") == 0) {
         c->command = NULL;
-        complete_command(c, &agent, 1, false);
+        complete_command(c, (const struct opt *[]){agent, NULL}, false);
     } else if (n <= 4) {
         offer_commands(c, word, n == 3 ? words[1] : mem_printf(c, "%s %s", words[1], words[2]));
     }

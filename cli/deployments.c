@@ -233,8 +233,10 @@ int
 deployments_latest(struct cmd *c, const char *job, struct deployment **ret, struct err *e)
 {
     void *d = NULL;
-    int rc = api_send(c, "GET", api_target(c, "/v1/job/%/deployment", job, NULL), NULL, NULL,
-                      &type_deployment, &d, e);
+    const struct change ask = {.method = "GET",
+                               .target = api_target(c, "/v1/job/%/deployment", job, NULL),
+                               .answer = &type_deployment};
+    int rc = api_send(c, &ask, &d, e);
     *ret = d;
     return rc;
 }

@@ -250,11 +250,11 @@ parse_text(struct cmd *c, const struct jobfile_opts *o, struct jobspec_input *in
 }
 
 int
-jobfile_parse(struct cmd *c, const struct jobfile_opts *o, const char *path, const char *s,
-              size_t n, struct job **ret, struct hcl_diags *d)
+jobfile_parse(struct cmd *c, const struct jobfile_opts *o, const char *path, struct slice text,
+              struct job **ret, struct hcl_diags *d)
 {
     auto_buf struct buf vars = BUF_INIT(64 << 20);
-    struct jobspec_input in = {.name = path, .s = s, .n = n};
+    struct jobspec_input in = {.name = path, .s = text.p, .n = text.n};
     return parse_text(c, o, &in, &vars, ret, d);
 }
 

@@ -44,7 +44,7 @@ int jobfile_load(struct cmd *c, const struct jobfile_opts *o, const char *path,
                  struct jobfile *ret);
 /* The HCL text of the file at `path`; what is wrong with it is in `d`. -1: a file of variables
  * cannot be read, which was said. */
-int jobfile_parse(struct cmd *c, const struct jobfile_opts *o, const char *path, const char *s,
-                  size_t n, struct job **ret, struct hcl_diags *d);
+int jobfile_parse(struct cmd *c, const struct jobfile_opts *o, const char *path, struct slice text,
+                  struct job **ret, struct hcl_diags *d);
 
 #endif

@@ -526,7 +526,7 @@ decode(const void *ctx, const struct type *type, struct slice key, struct slice 
     void *obj = NULL;
     struct err e = ERR_INIT;
     struct budget b = {.left = RPC_DECODE_MAX}; /* as it came */
-    if (mp_decode(ctx, type, val.p, val.n, &b, &obj, &e) == 0)
+    if (mp_decode(ctx, type, val, &b, &obj, &e) == 0)
         return obj;
     auto_mem void *tmp = mem_ctx("key");
     log_error("client", "row of the local state does not decode", "key",

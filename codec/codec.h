@@ -103,11 +103,10 @@ struct type {
 };
 
 enum {
-    JSON_PRETTY = 1 << 0,         /* four-space indentation, as Nomad's ?pretty */
-    JSON_REFUSE_UNKNOWN = 1 << 1, /* decode: unknown field is an error with a suggestion */
-    JSON_NO_OMIT = 1 << 2,
-    JSON_HIDE_SECRETS = 1 << 3, /* F_SECRET fields are written empty */
-    JSON_UNSAID = 1 << 4 /* of empty F_UNSAID fields scalars are null and objects left out; F_OMIT
+    JSON_PRETTY = 1 << 0, /* four-space indentation, as Nomad's ?pretty */
+    JSON_NO_OMIT = 1 << 1,
+    JSON_HIDE_SECRETS = 1 << 2, /* F_SECRET fields are written empty */
+    JSON_UNSAID = 1 << 3 /* of empty F_UNSAID fields scalars are null and objects left out; F_OMIT
                             ones are there */
 };
 
@@ -122,13 +121,16 @@ void *type_member(const struct type *t, const void *obj, const char *wire);
 /* --- JSON --- */
 /* RFC 8259, exact int64; durations as integer ns, or as Go text when reading; times as RFC 3339;
  * bytes as base64. Errors name the path ("Job.TaskGroups[0].Count"), line and column. */
-int json_decode(const void *ctx, const struct type *t, const char *s, size_t n, unsigned flags,
-                struct budget *b, void **ret, struct err *e);
+int json_decode(const void *ctx, const struct type *t, struct slice text, struct budget *b,
+                void **ret, struct err *e);
+/* The same, but an unknown field is an error with a suggestion. */
+int json_decode_strict(const void *ctx, const struct type *t, struct slice text, struct budget *b,
+                       void **ret, struct err *e);
 /* A JSON list of objects (null: none). Any list of structs can be cast to and from it; ret->v, a
  * talloc chunk of ctx, owns everything. */
 struct object_list { void **v; size_t n; };
-int json_decode_list(const void *ctx, const struct type *t, const char *s, size_t n,
-                     struct budget *b, struct object_list *ret, struct err *e);
+int json_decode_list(const void *ctx, const struct type *t, struct slice text, struct budget *b,
+                     struct object_list *ret, struct err *e);
 void json_encode(struct buf *out, const struct type *t, const void *obj, unsigned flags);
 /* A list of objects: "[...]" (never null). */
 void json_encode_list(struct buf *out, const struct type *t, const void *const *objs, size_t n,
@@ -143,12 +145,12 @@ void json_put_string(struct buf *out, const char *s, size_t n); /* quoted and es
 /* --- msgpack --- */
 /* Objects are maps from field id to value; zero, NULL and unset fields are left out; unknown ids
  * are skipped (forward compatibility). */
-int mp_decode(const void *ctx, const struct type *t, const void *p, size_t n, struct budget *b,
-              void **ret, struct err *e);
+int mp_decode(const void *ctx, const struct type *t, struct slice in, struct budget *b, void **ret,
+              struct err *e);
 /* The same, but an unknown id of the outermost object is -ERR_UNSUPPORTED, named: it says more than
  * we can do; and a union with none or several of its objects is -ERR_INVALID. */
-int mp_decode_strict(const void *ctx, const struct type *t, const void *p, size_t n,
-                     struct budget *b, void **ret, struct err *e);
+int mp_decode_strict(const void *ctx, const struct type *t, struct slice in, struct budget *b,
+                     void **ret, struct err *e);
 /* What mp_decode() would refuse (over a limit of the schema or of the codec) is not written: the
  * buffer's error is -ERR_INVALID. codec_check() has the words for what the schema limits. */
 void mp_encode(struct buf *out, const struct type *t, const void *obj);
@@ -191,8 +193,8 @@ struct lean *lean_new(const void *ctx, const struct type *dst, const struct type
                       const char *needs, const char *makes);
 /* A new object of `src`, owned by ctx, with the members that are needed. The bytes must stay until
  * it is written. */
-int lean_open(const void *ctx, struct lean *l, const void *p, size_t n, struct budget *b,
-              void **ret, struct err *e);
+int lean_open(const void *ctx, struct lean *l, struct slice in, struct budget *b, void **ret,
+              struct err *e);
 /* Of a map of strings in the opened object that was not decoded; NULL: it is not there. Owned by
  * ctx. */
 const char *lean_text(const void *ctx, const struct lean *l, const char *wire, const char *key);

@@ -355,7 +355,7 @@ read_field(struct json_reader *r, const struct field *f, void *p)
 static int
 unknown_field(struct json_reader *r, const struct type *t, const char *k, size_t len)
 {
-    if (!(r->flags & JSON_REFUSE_UNKNOWN))
+    if (!r->strict)
         return json_skip(r);
     const char *near = type_nearest(t, k, len);
     int show = len < 64 ? (int)len : 64;
@@ -417,28 +417,26 @@ at_end(struct json_reader *r)
 }
 
 static void
-reader_init(struct json_reader *r, const char *s, size_t n, struct budget *b, struct err *e)
+reader_init(struct json_reader *r, struct slice text, struct budget *b, struct err *e)
 {
-    r->s = r->p = s;
-    r->end = s + n;
+    r->s = r->p = text.p;
+    r->end = r->s + text.n;
     r->d.e = e;
     r->d.a.budget = b;
     r->d.a.allowed = b ? b->left : 0;
-    r->d.a.block = n / 2 < 4096 ? n / 2 : 4096;
+    r->d.a.block = text.n / 2 < 4096 ? text.n / 2 : 4096;
 }
 
-int
-json_decode(const void *ctx, const struct type *t, const char *s, size_t n, unsigned flags,
-            struct budget *b, void **ret, struct err *e)
+static int
+decode(struct json_reader *r, const void *ctx, void **ret)
 {
-    struct json_reader r = {.d = {.type = t}, .flags = flags};
-    reader_init(&r, s, n, b, e);
-    void *obj = arena_root(&r.d.a, ctx, t, n * 2);
+    const struct type *t = r->d.type;
+    void *obj = arena_root(&r->d.a, ctx, t, (size_t)(r->end - r->s) * 2);
     if (!obj)
-        return json_no_memory(&r);
-    json_space(&r);
-    int rc = read_object(&r, t, obj);
-    rc = rc ? rc : at_end(&r);
+        return json_no_memory(r);
+    json_space(r);
+    int rc = read_object(r, t, obj);
+    rc = rc ? rc : at_end(r);
     if (rc) {
         talloc_free(obj);
         return rc;
@@ -448,11 +446,29 @@ json_decode(const void *ctx, const struct type *t, const char *s, size_t n, unsi
 }
 
 int
+json_decode(const void *ctx, const struct type *t, struct slice text, struct budget *b, void **ret,
+            struct err *e)
+{
+    struct json_reader r = {.d = {.type = t}};
+    reader_init(&r, text, b, e);
+    return decode(&r, ctx, ret);
+}
+
+int
+json_decode_strict(const void *ctx, const struct type *t, struct slice text, struct budget *b,
+                   void **ret, struct err *e)
+{
+    struct json_reader r = {.d = {.type = t}, .strict = true};
+    reader_init(&r, text, b, e);
+    return decode(&r, ctx, ret);
+}
+
+int
 json_decode_value(const void *ctx, const char *s, size_t n, struct budget *b, struct value **ret,
                   struct err *e)
 {
-    struct json_reader r = {.flags = 0};
-    reader_init(&r, s, n, b, e);
+    struct json_reader r = {0};
+    reader_init(&r, SLICE(s, n), b, e);
     /* the owner: what the text holds is moved into it */
     struct value *root = mem_new(ctx, struct value), *v = NULL;
     r.d.a.root = root;
@@ -469,14 +485,14 @@ json_decode_value(const void *ctx, const char *s, size_t n, struct budget *b, st
 }
 
 int
-json_decode_list(const void *ctx, const struct type *t, const char *s, size_t n,
-                 struct budget *b, struct object_list *ret, struct err *e)
+json_decode_list(const void *ctx, const struct type *t, struct slice text, struct budget *b,
+                 struct object_list *ret, struct err *e)
 {
     const struct field f = {
         .wire = "list", .sub = t, .type = FT_STRUCT, .shape = FS_LIST};
-    struct json_reader r = {.flags = 0};
+    struct json_reader r = {0};
     struct any_list l = {NULL, 0};
-    reader_init(&r, s, n, b, e);
+    reader_init(&r, text, b, e);
     void *root = talloc_new(ctx);
     r.d.a.root = root;
     r.d.type = t;

@@ -11,7 +11,7 @@
 struct json_reader {
     struct decoder d;
     const char *s, *p, *end;
-    unsigned flags;
+    bool strict; /* an unknown field is an error */
 };
 
 struct json_number {

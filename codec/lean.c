@@ -98,14 +98,13 @@ find_members(struct lean *l, struct reader *r)
 }
 
 int
-lean_open(const void *ctx, struct lean *l, const void *p, size_t n, struct budget *b, void **ret,
+lean_open(const void *ctx, struct lean *l, struct slice in, struct budget *b, void **ret,
           struct err *e)
 {
-    struct reader r = {
-        .d = {.type = l->src, .e = e, .a = {.budget = b, .allowed = b->left}}, .s = p, .p = p};
+    struct reader r = {.d = {.type = l->src, .e = e, .a = {.budget = b, .allowed = b->left}}};
 
-    l->start = p;
-    r.end = l->end = l->start + n;
+    r.s = r.p = l->start = in.p;
+    r.end = l->end = l->start + in.n;
     int rc = find_members(l, &r);
     void *obj = rc == 0 ? arena_root(&r.d.a, ctx, l->src, LEAN_ROOM) : NULL;
     if (rc == 0 && obj == NULL)

@@ -580,15 +580,16 @@ read_value(struct reader *r, const struct token *tok, struct value **ret)
 /* --- entry point --- */
 
 static int
-decode(struct reader *r, const void *ctx, size_t n, struct budget *b, void **ret)
+decode(struct reader *r, const void *ctx, struct slice in, struct budget *b, void **ret)
 {
     const struct type *t = r->d.type;
     struct token tok;
-    r->end = r->s + n;
+    r->s = r->p = in.p;
+    r->end = r->s + in.n;
     r->d.a.budget = b;
     r->d.a.allowed = b ? b->left : 0;
-    r->d.a.block = n < 4096 ? n : 4096;
-    void *obj = arena_root(&r->d.a, ctx, t, n * 8);
+    r->d.a.block = in.n < 4096 ? in.n : 4096;
+    void *obj = arena_root(&r->d.a, ctx, t, in.n * 8);
     if (!obj)
         return no_memory(r);
     int rc = mp_next(r, &tok);
@@ -606,17 +607,17 @@ decode(struct reader *r, const void *ctx, size_t n, struct budget *b, void **ret
 }
 
 int
-mp_decode(const void *ctx, const struct type *t, const void *p, size_t n, struct budget *b,
-          void **ret, struct err *e)
+mp_decode(const void *ctx, const struct type *t, struct slice in, struct budget *b, void **ret,
+          struct err *e)
 {
-    struct reader r = {.d = {.type = t, .e = e}, .s = p, .p = p};
-    return decode(&r, ctx, n, b, ret);
+    struct reader r = {.d = {.type = t, .e = e}};
+    return decode(&r, ctx, in, b, ret);
 }
 
 int
-mp_decode_strict(const void *ctx, const struct type *t, const void *p, size_t n, struct budget *b,
+mp_decode_strict(const void *ctx, const struct type *t, struct slice in, struct budget *b,
                  void **ret, struct err *e)
 {
-    struct reader r = {.d = {.type = t, .e = e}, .s = p, .p = p, .strict = true};
-    return decode(&r, ctx, n, b, ret);
+    struct reader r = {.d = {.type = t, .e = e}, .strict = true};
+    return decode(&r, ctx, in, b, ret);
 }

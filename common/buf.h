@@ -10,6 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Bytes of somebody else. */
+struct slice {
+    const void *p;
+    size_t n;
+};
+#define SLICE(ptr, len) ((struct slice){(ptr), (len)})
+
 struct buf {
     uint8_t *data; /* malloc'ed, owned; NUL-terminated by buf_str() only */
     size_t len;

@@ -10,23 +10,22 @@
 enum { OPT_NAMES_MAX = 256 };
 
 static const struct opt *
-find(const struct opt *const *tables, size_t n_tables, const char *name, size_t len)
+find(const struct opt *const *tables, const char *name, size_t len)
 {
-    for (size_t t = 0; t < n_tables; t++)
-        for (const struct opt *o = tables[t]; o && o->name; o++)
+    for (; *tables; tables++)
+        for (const struct opt *o = *tables; o->name; o++)
             if (strlen(o->name) == len && memcmp(o->name, name, len) == 0)
                 return o;
     return NULL;
 }
 
 static int
-unknown(const struct opt *const *tables, size_t n_tables, const char *name, size_t len,
-        struct err *e)
+unknown(const struct opt *const *tables, const char *name, size_t len, struct err *e)
 {
     const char *names[OPT_NAMES_MAX];
     size_t n = 0;
-    for (size_t t = 0; t < n_tables; t++)
-        for (const struct opt *o = tables[t]; o && o->name && n < OPT_NAMES_MAX; o++)
+    for (; *tables; tables++)
+        for (const struct opt *o = *tables; o->name && n < OPT_NAMES_MAX; o++)
             names[n++] = o->name;
     char given[64];
     (void)str_copy(given, len < sizeof(given) ? len + 1 : sizeof(given), name);
@@ -73,21 +72,20 @@ assign(const void *ctx, const struct opt *o, const char *val, struct err *e)
 struct parse {
     const void *ctx;
     const struct opt *const *tables;
-    size_t n_tables;
     bool leading;
     struct err *e;
 };
 
 static int
-parse(const struct parse *p, int argc, char **argv, const char **args, size_t *ret_n)
+parse(const struct parse *p, int argc, char **argv, struct opt_list *ret)
 {
-    size_t n = 0;
+    *ret = (struct opt_list){mem_array(p->ctx, const char *, (size_t)argc + 1), 0};
     bool only_args = false;
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i];
         if (only_args || a[0] != '-' || !a[1]) {
-            args[n++] = a;
-            if (p->leading && n == 1 && i + 1 < argc && strcmp(argv[i + 1], "--") == 0)
+            ret->v[ret->n++] = a;
+            if (p->leading && ret->n == 1 && i + 1 < argc && strcmp(argv[i + 1], "--") == 0)
                 i++;
             only_args = only_args || p->leading;
             continue;
@@ -99,11 +97,11 @@ parse(const struct parse *p, int argc, char **argv, const char **args, size_t *r
         const char *name = a + (a[1] == '-' ? 2 : 1);
         size_t len = strcspn(name, "=");
         const char *val = name[len] ? name + len + 1 : NULL;
-        const struct opt *o = find(p->tables, p->n_tables, name, len);
+        const struct opt *o = find(p->tables, name, len);
         if (!o && ((len == 1 && *name == 'h') || (len == 4 && memcmp(name, "help", 4) == 0)))
             return 1;
         if (!o)
-            return unknown(p->tables, p->n_tables, name, len, p->e);
+            return unknown(p->tables, name, len, p->e);
         if (!val && o->kind != OPT_BOOL) {
             if (i + 1 >= argc)
                 return err_set(p->e, -ERR_INVALID, "flag needs an argument: -%s", o->name);
@@ -113,24 +111,19 @@ parse(const struct parse *p, int argc, char **argv, const char **args, size_t *r
         if (r < 0)
             return r;
     }
-    *ret_n = n;
     return 0;
 }
 
 int
-opt_parse(const void *ctx, const struct opt *const *tables, size_t n_tables, int argc, char **argv,
-          const char ***ret_args, size_t *ret_n, struct err *e)
+opt_parse(const void *ctx, const struct opt *const *tables, int argc, char **argv,
+          struct opt_list *ret, struct err *e)
 {
-    const struct parse p = {ctx, tables, n_tables, false, e};
-    *ret_args = mem_array(ctx, const char *, (size_t)argc + 1);
-    return parse(&p, argc, argv, *ret_args, ret_n);
+    return parse(&(struct parse){ctx, tables, false, e}, argc, argv, ret);
 }
 
 int
-opt_parse_leading(const void *ctx, const struct opt *const *tables, size_t n_tables, int argc,
-                  char **argv, const char ***ret_args, size_t *ret_n, struct err *e)
+opt_parse_leading(const void *ctx, const struct opt *const *tables, int argc, char **argv,
+                  struct opt_list *ret, struct err *e)
 {
-    const struct parse p = {ctx, tables, n_tables, true, e};
-    *ret_args = mem_array(ctx, const char *, (size_t)argc + 1);
-    return parse(&p, argc, argv, *ret_args, ret_n);
+    return parse(&(struct parse){ctx, tables, true, e}, argc, argv, ret);
 }

@@ -13,7 +13,8 @@
 
 enum opt_kind { OPT_BOOL, OPT_STRING, OPT_INT, OPT_DURATION, OPT_LIST };
 
-/* What OPT_LIST collects, in order of appearance; values point into argv. */
+/* What OPT_LIST collects, or positional arguments, in order of appearance; values point into argv.
+ */
 struct opt_list {
     const char **v; /* talloc'ed under the ctx given to opt_parse */
     size_t n;
@@ -28,12 +29,11 @@ struct opt {
     bool *seen;       /* optional: set when given */
 };
 
-/* Parses argv[1..]; options may come before, between and after positional arguments, "--" ends
- * them. *ret_args (talloc'ed) are the positional ones. -h, -help, --help: returns 1. Unknown
- * option: -ERR_INVALID with the nearest name suggested. */
-typedef int opt_parse_fn(const void *ctx, const struct opt *const *tables, size_t n_tables,
-                         int argc, char **argv, const char ***ret_args, size_t *ret_n,
-                         struct err *e);
+/* Parses argv[1..] by `tables`, up to NULL; options may come before, between and after positional
+ * arguments, which *ret gets, "--" ends them. -h, -help, --help: returns 1. Unknown option:
+ * -ERR_INVALID with the nearest name suggested. */
+typedef int opt_parse_fn(const void *ctx, const struct opt *const *tables, int argc, char **argv,
+                         struct opt_list *ret, struct err *e);
 opt_parse_fn opt_parse;
 /* The same, but options end at the first positional argument; a "--" right after it is dropped. */
 opt_parse_fn opt_parse_leading;

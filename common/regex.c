@@ -14,8 +14,8 @@ struct regex {
     pcre2_code *code;
     pcre2_match_context *limits;
     pcre2_match_data *found; /* NULL: nothing was looked for; keeps the memory of a match */
-    const char *s;           /* what was searched: */
-    size_t n, at;
+    struct slice text;       /* that was searched, from byte `at` on */
+    size_t at;
 };
 
 /* Past a bracket expression that starts at `s`. */
@@ -179,16 +179,14 @@ regex_new(const void *ctx, const char *text, size_t n, size_t steps, struct err 
 }
 
 int
-regex_find(struct regex *rx, const char *s, size_t n, size_t at, size_t *from, size_t *to,
-           struct err *e)
+regex_find(struct regex *rx, struct slice text, size_t at, size_t *from, size_t *to, struct err *e)
 {
     if (rx->found == NULL)
         rx->found = pcre2_match_data_create_from_pattern(rx->code, NULL);
     ASSERT(rx->found != NULL);
-    rx->s = s;
-    rx->n = n;
+    rx->text = text;
     rx->at = at;
-    int code = pcre2_match(rx->code, (PCRE2_SPTR)s, n, at, 0, rx->found, rx->limits);
+    int code = pcre2_match(rx->code, text.p, text.n, at, 0, rx->found, rx->limits);
     if (code == PCRE2_ERROR_NOMATCH)
         return 0;
     if (code < 0)
@@ -203,7 +201,7 @@ bool
 regex_matches(struct regex *rx, const char *s)
 {
     size_t from, to;
-    bool hit = rx != NULL && regex_find(rx, s, strlen(s), 0, &from, &to, NULL) > 0;
+    bool hit = rx != NULL && regex_find(rx, SLICE(s, strlen(s)), 0, &from, &to, NULL) > 0;
     if (rx != NULL)
         pcre2_match_data_free(TAKE(rx->found));
     return hit;
@@ -219,7 +217,7 @@ regex_expand(struct regex *rx, const char *with, struct buf *out, struct err *e)
         uint8_t *room = buf_reserve(out, len);
         if (room == NULL)
             return err_set(e, -ERR_LIMIT, "the result is too large");
-        code = pcre2_substitute(rx->code, (PCRE2_SPTR)rx->s, rx->n, rx->at,
+        code = pcre2_substitute(rx->code, rx->text.p, rx->text.n, rx->at,
                                 PCRE2_SUBSTITUTE_MATCHED | PCRE2_SUBSTITUTE_REPLACEMENT_ONLY |
                                     PCRE2_SUBSTITUTE_UNSET_EMPTY | PCRE2_SUBSTITUTE_OVERFLOW_LENGTH,
                                 rx->found, rx->limits, (PCRE2_SPTR)with, strlen(with), room, &len);

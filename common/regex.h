@@ -26,7 +26,7 @@ bool regex_matches(struct regex *rx, const char *s);
 
 /* The first match from `at` on is [*from, *to). 1, 0: none, -ERR_LIMIT: too much work, or no UTF-8.
  */
-int regex_find(struct regex *rx, const char *s, size_t n, size_t at, size_t *from, size_t *to,
+int regex_find(struct regex *rx, struct slice text, size_t at, size_t *from, size_t *to,
                struct err *e);
 /* Appends what replaces the match that was found: `with` with its $1 and ${name}. The text of
  * regex_find is still there. -ERR_INVALID, -ERR_LIMIT: `out` is full. */

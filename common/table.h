@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/buf.h"
 #include "common/err.h"
 #include "common/limits.h"
 
@@ -28,12 +29,6 @@ enum {
 
 struct table_env;
 struct table_txn;
-
-struct slice {
-    const void *p;
-    size_t n;
-};
-#define SLICE(ptr, len) ((struct slice){(ptr), (len)})
 
 /* Opens or creates the file `path` (and `path`-lock). `map_bytes` bounds the file. */
 int table_env_open(const char *path, size_t map_bytes, unsigned flags, struct table_env **ret,

@@ -343,8 +343,8 @@ exec_serve(struct hand *h, struct http_req *req, const char *alloc, const char *
     buf_init(&s->in, 2 * HAND_FRAME_MAX);
     req->user = s;
     req->on_close = on_close;
-    if (json_decode(s, &type_hand_exec, req->body, req->body_len, JSON_REFUSE_UNKNOWN,
-                    BUDGET(HAND_DOCUMENT_MAX), &spec, &e) < 0) {
+    if (json_decode_strict(s, &type_hand_exec, SLICE(req->body, req->body_len),
+                           BUDGET(HAND_DOCUMENT_MAX), &spec, &e) < 0) {
         fail(s, 400, e.text, "");
         return;
     }

@@ -56,9 +56,9 @@ int allow_network(const struct hand *h, const struct hand_network *n, struct err
 
 /* --- places.c --- */
 /* The source of each mount of an allowed task, as its engine is to be told; directories that are to
- * be made are. -ERR_POLICY, -ERR_INVALID. */
-int places_find(const void *ctx, const struct hand *h, const char *alloc, const char *task,
-                const struct hand_task *t, struct str_list *ret, struct err *e);
+ * be made are. `dir` is the task's, "ALLOC/TASK". -ERR_POLICY, -ERR_INVALID. */
+int places_find(const void *ctx, const struct hand *h, const char *dir, const struct hand_task *t,
+                struct str_list *ret, struct err *e);
 
 /* --- document.c: pure --- */
 /* "web-0123..." */

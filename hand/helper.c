@@ -122,20 +122,20 @@ collect(const int fds[2], struct buf *const to[2])
     return 0;
 }
 
+/* `r`: 0, the helper ended well; 1, it failed; or why it was given up. */
 static void
-tell(int sock, const char *name, const char *server, int r, int status, const struct buf *out,
+tell(int sock, const char *name, const char *server, int r, const struct buf *out,
      const struct buf *err)
 {
     auto_mem void *tmp = mem_ctx("told");
-    bool ok = r == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     size_t n = err->len < STDERR_MAX ? err->len : STDERR_MAX;
     const char *said = err->len > 0   ? mem_strndup(tmp, (const char *)err->data, n)
                        : out->len > 0 ? mem_strndup(tmp, (const char *)out->data,
                                                     out->len < STDERR_MAX ? out->len : STDERR_MAX)
                                       : "";
-    if (!ok && r == 0 && strncmp(said, NOT_FOUND, strlen(NOT_FOUND)) == 0)
+    if (r > 0 && strncmp(said, NOT_FOUND, strlen(NOT_FOUND)) == 0)
         reply(sock, '+', "{}", 2);
-    else if (ok)
+    else if (r == 0)
         reply(sock, '+', out->data ? (const char *)out->data : "", out->len);
     else if (r < 0)
         refuse(sock, mem_printf(tmp, "docker-credential-%s with input \"%s\" %s", name, server,
@@ -176,8 +176,10 @@ run_helper(int sock, const char *name, const char *server)
                 (void)kill(pid, SIGKILL);
             while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
                 ;
+            if (r == 0)
+                r = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
         }
-        tell(sock, name, server, r, status, &said, &errors);
+        tell(sock, name, server, r, &said, &errors);
     }
     int *const all[] = {&in[0], &in[1], &out[0], &out[1], &err[0], &err[1]};
     for (size_t i = 0; i < ARRAY_LEN(all); i++)

@@ -317,8 +317,8 @@ network_serve(struct hand *h, struct http_req *req, const char *alloc)
     req->user = m;
     req->on_close = NULL; /* what has begun is brought to its end */
     if (req->method == METHOD_PUT &&
-        (json_decode(m, &type_hand_network, req->body, req->body_len, JSON_REFUSE_UNKNOWN,
-                     BUDGET(HAND_DOCUMENT_MAX), &spec, &e) < 0 ||
+        (json_decode_strict(m, &type_hand_network, SLICE(req->body, req->body_len),
+                            BUDGET(HAND_DOCUMENT_MAX), &spec, &e) < 0 ||
          allow_network(h, spec, &e) < 0)) {
         fail(m, e.code == -ERR_POLICY ? 403 : 400, "", e.text);
         return;

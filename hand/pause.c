@@ -11,5 +11,5 @@ _Noreturn void
 _start(void)
 {
     for (;;)
-        (void)raw6(SYS_ppoll, 0, 0, 0, 0, 0, 0);
+        (void)RAW(SYS_ppoll, 0, 0, 0, 0, 0);
 }

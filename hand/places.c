@@ -94,10 +94,9 @@ find_own(const void *ctx, const struct hand *h, const char *dir, const struct ha
 }
 
 int
-places_find(const void *ctx, const struct hand *h, const char *alloc, const char *task,
-            const struct hand_task *t, struct str_list *ret, struct err *e)
+places_find(const void *ctx, const struct hand *h, const char *dir, const struct hand_task *t,
+            struct str_list *ret, struct err *e)
 {
-    const char *dir = mem_printf(ctx, "%s/%s", alloc, task);
     int r = 0;
     *ret = (struct str_list){0};
     for (size_t i = 0; i < t->mounts.n && r == 0; i++) {

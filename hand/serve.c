@@ -387,7 +387,8 @@ create(struct order *j)
     }
     if (j->network)
         j->spec->network_mode = j->network; /* which no task may say itself */
-    if (places_find(j, j->h, j->alloc, j->task, j->spec, &sources, &e) < 0) {
+    if (places_find(j, j->h, mem_printf(j, "%s/%s", j->alloc, j->task), j->spec, &sources, &e) <
+        0) {
         fail(j, status_of(e.code), e.text);
         return;
     }
@@ -662,8 +663,8 @@ route_task(struct order *j, const char *verb)
     const char *sig = http_query(req, "signal"), *started = http_query(req, "started");
     if ((!*verb || str_eq(verb, "limits")) && req->method == METHOD_PUT) {
         void *spec = NULL;
-        if (json_decode(j, &type_hand_task, req->body, req->body_len, JSON_REFUSE_UNKNOWN,
-                        BUDGET(REQUEST_MAX), &spec, &e) < 0 ||
+        if (json_decode_strict(j, &type_hand_task, SLICE(req->body, req->body_len),
+                               BUDGET(REQUEST_MAX), &spec, &e) < 0 ||
             allow_task(j->h, j->alloc, j->task, spec, &e) < 0) {
             fail(j, status_of(e.code), e.text);
             return;

@@ -143,7 +143,7 @@ compile_policy(struct run *u, struct err *e)
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         return 1;
     void *ret = NULL;
-    int r = mp_decode(u->ctx, &type_policy, text, (size_t)n, BUDGET(8 << 20), &ret, e);
+    int r = mp_decode(u->ctx, &type_policy, SLICE(text, (size_t)n), BUDGET(8 << 20), &ret, e);
     mem_free(text);
     u->policy = ret;
     return r < 0 ? r : policy_check(u->policy, e);

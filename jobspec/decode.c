@@ -254,9 +254,8 @@ take_block(struct decoder *dc, const struct block *b, const struct hcl_scope *sc
     return map_from_body(dc, b, sc, f, to->obj) && check_later(dc, f, to, &b->r);
 }
 
-static bool block_from_expr(struct decoder *dc, const struct attr *a, const struct expr *e,
-                            const struct hcl_scope *sc, const struct field *f, struct target *to,
-                            const struct label *label);
+static bool block_from_attr(struct decoder *dc, const struct attr *a, const struct hcl_scope *sc,
+                            const struct field *f, struct target *to, const struct label *label);
 
 static bool
 unlabelled(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
@@ -275,21 +274,24 @@ unlabelled(struct decoder *dc, const struct block *b, const struct hcl_scope *sc
     for (size_t i = 0; i < b->body->n_attrs; i++) {
         const struct attr *a = b->body->attrs[i];
         struct label l = {a->name, a->name_r};
-        ok = block_from_expr(dc, a, a->expr, sc, f, to, &l) && ok;
+        ok = block_from_attr(dc, a, sc, f, to, &l) && ok;
     }
     return ok;
 }
 
 /* A block that is written as an object, or several as a list of objects. */
 static bool
-block_from_expr(struct decoder *dc, const struct attr *a, const struct expr *e,
-                const struct hcl_scope *sc, const struct field *f, struct target *to,
-                const struct label *label)
+block_from_attr(struct decoder *dc, const struct attr *a, const struct hcl_scope *sc,
+                const struct field *f, struct target *to, const struct label *label)
 {
+    const struct expr *e = a->expr;
     bool ok = true;
     if (e->kind == EX_TUPLE) {
-        for (size_t i = 0; i < e->n; i++)
-            ok = block_from_expr(dc, a, e->list[i], sc, f, to, label) && ok;
+        struct attr one = *a;
+        for (size_t i = 0; i < e->n; i++) {
+            one.expr = e->list[i];
+            ok = block_from_attr(dc, &one, sc, f, to, label) && ok;
+        }
         return ok;
     }
     if (e->kind == EX_LITERAL && e->value->kind == VALUE_NULL)
@@ -341,7 +343,7 @@ take_attr(struct decoder *dc, const struct attr *a, const struct hcl_scope *sc, 
     bool map_like = f->shape == FS_MAP || f->type == FT_VALUE;
     if ((f->flags & F_ATTR) == 0 && !map_like) {
         if (loose(dc))
-            return block_from_expr(dc, a, a->expr, sc, f, to, NULL);
+            return block_from_attr(dc, a, sc, f, to, NULL);
         diag_error(dc->sink, &a->name_r, "Unsupported argument",
                    "\"%s\" is a block, not an argument: write %s { ... } without \"=\".", a->name,
                    a->name);

@@ -323,7 +323,7 @@ hcl_format(const void *ctx, const char *name, const char *s, size_t n, struct bu
     auto_mem void *tmp = mem_ctx("format");
     struct hcl_body *ignored;
     bool mark = n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0; /* stays, and is no column */
-    int rc = hcl_parse(ctx, name, s, n, 0, &ignored, d);
+    int rc = hcl_parse(ctx, name, SLICE(s, n), 0, &ignored, d);
     if (rc < 0)
         return rc;
     struct hcl_source src = {name, s + (mark ? 3 : 0), n - (mark ? 3 : 0)};

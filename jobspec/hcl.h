@@ -47,8 +47,9 @@ char *hcl_diags_text(const void *ctx, const struct hcl_diags *d, bool warnings);
 
 struct hcl_body;
 
-/* 0, or -ERR_INVALID / -ERR_LIMIT with at least one diagnostic. `s` must live as long as ctx. */
-int hcl_parse(const void *ctx, const char *name, const char *s, size_t n, unsigned flags,
+/* 0, or -ERR_INVALID / -ERR_LIMIT with at least one diagnostic. `text` must live as long as
+ * ctx. */
+int hcl_parse(const void *ctx, const char *name, struct slice text, unsigned flags,
               struct hcl_body **ret, struct hcl_diags *d);
 
 /* The file in its canonical layout, as hclwrite and `nomad fmt` have it, is appended to `out`: only

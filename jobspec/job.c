@@ -294,7 +294,7 @@ jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret,
 {
     struct hcl_sink sink = {.ctx = ctx, .d = d};
     struct hcl_body *body;
-    int r = hcl_parse(ctx, in->name, in->s, in->n, 0, &body, d);
+    int r = hcl_parse(ctx, in->name, SLICE(in->s, in->n), 0, &body, d);
     if (r < 0)
         return r;
     bool ok = true;
@@ -326,13 +326,13 @@ jobspec_parse_json(const void *ctx, const char *s, size_t n, struct job **ret, s
     if (n > HCL_SOURCE_MAX)
         return err_set(e, -ERR_LIMIT, "the job has %zu bytes, the limit is %d", n, HCL_SOURCE_MAX);
     void *obj = NULL;
-    int r = json_decode(ctx, &type_job_register_request, s, n, 0, BUDGET(64 << 20), &obj, e);
+    int r = json_decode(ctx, &type_job_register_request, SLICE(s, n), BUDGET(64 << 20), &obj, e);
     if (r < 0)
         return r;
     struct job_register_request *req = obj;
     struct job *job = req->job;
     if (job == NULL) {
-        r = json_decode(ctx, &type_job, s, n, 0, BUDGET(64 << 20), &obj, e);
+        r = json_decode(ctx, &type_job, SLICE(s, n), BUDGET(64 << 20), &obj, e);
         if (r < 0)
             return r;
         job = obj;

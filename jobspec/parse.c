@@ -372,18 +372,16 @@ parse_expression(const void *ctx, const struct hcl_source *src, struct hcl_sink 
 }
 
 int
-hcl_parse(const void *ctx, const char *name, const char *s, size_t n, unsigned flags,
+hcl_parse(const void *ctx, const char *name, struct slice text, unsigned flags,
           struct hcl_body **ret, struct hcl_diags *d)
 {
     struct hcl_source *src = mem_new(ctx, struct hcl_source);
-    if (n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0) {
+    *src = (struct hcl_source){mem_strdup(ctx, name), text.p, text.n};
+    if (src->n >= 3 && memcmp(src->s, "\xef\xbb\xbf", 3) == 0) {
         /* the mark that some editors put before UTF-8 */
-        s += 3;
-        n -= 3;
+        src->s += 3;
+        src->n -= 3;
     }
-    src->name = mem_strdup(ctx, name);
-    src->s = s;
-    src->n = n;
     struct hcl_sink sink = {.ctx = ctx, .d = d};
     struct hcl_body *body = parse_file(ctx, src, flags, &sink);
     if (body == NULL)

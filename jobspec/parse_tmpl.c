@@ -90,12 +90,13 @@ hex_escape(const char *s, size_t n, size_t digits)
     return u > 0x10ffff || (u >= 0xd800 && u < 0xe000) ? 0 : u;
 }
 
-/* One "\x" at s[at]; bytes taken, 0 after a diagnostic. */
+/* One "\x" at byte `at` of the text; bytes taken, 0 after a diagnostic. */
 static size_t
-backslash(struct parser *p, const struct hcl_range *r, const char *s, size_t n, size_t at,
-          char *out, size_t *len)
+backslash(struct parser *p, const struct hcl_range *r, size_t at, char *out, size_t *len)
 {
     static const char from[] = "nrt\"\\", to[] = "\n\r\t\"\\";
+    const char *s = p->src->s + r->start.byte;
+    size_t n = r->end.byte - r->start.byte;
     char c = at + 1 < n ? s[at + 1] : '\0';
     const char *f = c != '\0' ? strchr(from, c) : NULL;
     if (f != NULL) {
@@ -126,7 +127,7 @@ unescape(struct parser *p, const struct hcl_range *r, bool quoted, const char **
     for (size_t i = 0; i < n;) {
         char c = s[i];
         if (c == '\\' && quoted) {
-            size_t took = backslash(p, r, s, n, i, out, &len);
+            size_t took = backslash(p, r, i, out, &len);
             if (took == 0)
                 return false;
             i += took;

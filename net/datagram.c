@@ -7,7 +7,6 @@
 #include <arpa/inet.h>
 
 #include "common/mem.h"
-#include "net/addr.h"
 #include "net/limits.h"
 #include "net/loop_int.h"
 
@@ -63,13 +62,13 @@ closed_cb(uv_handle_t *h)
 }
 
 int
-datagram_open(struct loop *l, const char *host, uint16_t port, datagram_fn *got, void *arg,
+datagram_open(struct loop *l, const struct addr *at, datagram_fn *got, void *arg,
               struct datagram **ret, struct err *e)
 {
     struct sockaddr_storage ss = {0};
-    if (!numeric(host, port, &ss))
+    if (!numeric(at->host, at->port, &ss))
         return err_set(e, -ERR_INVALID, "'%s' is no IP address, and gossip goes by UDP: set one",
-                       host);
+                       at->host);
     struct datagram *d = mem_new(NULL, struct datagram);
     d->loop = l;
     d->got = got;
@@ -81,7 +80,7 @@ datagram_open(struct loop *l, const char *host, uint16_t port, datagram_fn *got,
         r = uv_udp_recv_start(&d->h, alloc_cb, recv_cb);
     if (r < 0) {
         datagram_close(d);
-        return err_errno(e, -r, "listen on UDP %s port %u", host, port);
+        return err_errno(e, -r, "listen on UDP %s port %u", at->host, at->port);
     }
     *ret = d;
     return 0;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "net/addr.h"
 #include "net/loop.h"
 
 struct datagram;
@@ -19,7 +20,7 @@ struct datagram;
 typedef void datagram_fn(void *arg, const char *from, const uint8_t *p, size_t n);
 
 /* Numeric address; port 0: any free one. -errno. */
-int datagram_open(struct loop *l, const char *host, uint16_t port, datagram_fn *got, void *arg,
+int datagram_open(struct loop *l, const struct addr *at, datagram_fn *got, void *arg,
                   struct datagram **ret, struct err *e);
 /* To a numeric "host:port"; false: it is none, or there was no room. */
 bool datagram_send(struct datagram *d, const char *to, const uint8_t *p, size_t n);

@@ -40,6 +40,7 @@
 
 #include "api/api.h"
 #include "common/err.h"
+#include "net/addr.h"
 #include "net/limits.h"
 #include "net/loop.h"
 
@@ -100,7 +101,7 @@ struct stream *rpc_call_stream(struct rpc_call *call, const char *peer);
 struct rpc_link *rpc_call_link(const struct rpc_call *call);
 
 /* The table is borrowed. Port 0: any free one. */
-struct rpc_server *rpc_listen(struct loop *l, const char *addr, uint16_t port,
+struct rpc_server *rpc_listen(struct loop *l, const struct addr *at,
                               const struct rpc_service *services, size_t n, void *arg,
                               struct err *e);
 /* Connections that name that protocol are given away: take(arg, fd, p, n) gets the socket, and what

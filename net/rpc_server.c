@@ -219,13 +219,9 @@ on_accept(void *arg, struct stream *st)
 }
 
 struct rpc_server *
-rpc_listen(struct loop *l, const char *addr, uint16_t port, const struct rpc_service *services,
-           size_t n, void *arg, struct err *e)
+rpc_listen(struct loop *l, const struct addr *at, const struct rpc_service *services, size_t n,
+           void *arg, struct err *e)
 {
-    struct addr a;
-    if (addr_parse(addr, 1, &a, e) < 0)
-        return NULL;
-    a.port = port;
     struct rpc_server *s = mem_new(NULL, struct rpc_server);
     s->loop = l;
     s->services = services;
@@ -238,7 +234,7 @@ rpc_listen(struct loop *l, const char *addr, uint16_t port, const struct rpc_ser
         .on_accept = on_accept,
         .arg = s,
     };
-    s->listener = listener_new(l, &a, &lc, e);
+    s->listener = listener_new(l, at, &lc, e);
     if (!s->listener) {
         talloc_free(s);
         return NULL;

@@ -204,7 +204,7 @@ rpc_decode(const void *ctx, const struct type *t, const uint8_t *p, size_t n, vo
 {
     size_t memory = n * RPC_DECODE_FACTOR + RPC_DECODE_EXTRA;
     struct budget b = {.left = memory < RPC_DECODE_MAX ? memory : RPC_DECODE_MAX};
-    return mp_decode(ctx, t, p, n, &b, ret, e);
+    return mp_decode(ctx, t, SLICE(p, n), &b, ret, e);
 }
 
 const struct rpc_method *

@@ -167,10 +167,9 @@ server_propose(struct server *s, struct intent *intent, enum home home, propose_
 }
 
 struct server_watch *
-server_watch(struct server *s, unsigned tables, uint64_t key, uint64_t seen, int64_t timeout_ms,
-             wake_fn *fn, void *arg)
+server_watch(struct server *s, const struct watch_on *on, wake_fn *fn, void *arg)
 {
-    return watches_park(s->watches, tables, key, seen, timeout_ms, fn, arg);
+    return watches_park(s->watches, on, fn, arg);
 }
 
 bool

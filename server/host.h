@@ -168,13 +168,11 @@ void server_propose(struct server *s, struct intent *intent, enum home home, pro
                     void *arg);
 
 /* --- blocking queries --- */
-/* Parks until something in `tables` (mask of STATE_BIT) changes after Raft index `seen`, which is
- * state_applied() of the snapshot that gave the unsatisfying answer, or until `timeout_ms` passes.
- * key 0: any row of the tables; else only what state_key_*() names. Spurious wake-ups happen: run
- * the query again and park again. fn() comes exactly once, on the loop, never from inside; the
- * handle is then gone. NULL when SERVER_WATCHES_MAX are parked (answer -ERR_BUSY). Loop thread. */
-struct server_watch *server_watch(struct server *s, unsigned tables, uint64_t key, uint64_t seen,
-                                  int64_t timeout_ms, wake_fn *fn, void *arg);
+/* Parks until what `on` names changes. Spurious wake-ups happen: run the query again and park
+ * again. fn() comes exactly once, on the loop, never from inside; the handle is then gone. NULL
+ * when SERVER_WATCHES_MAX are parked (answer -ERR_BUSY). Loop thread. */
+struct server_watch *server_watch(struct server *s, const struct watch_on *on, wake_fn *fn,
+                                  void *arg);
 
 /* --- what runs on the apply thread --- */
 /* Any thread: runs fn(arg) on the apply thread, between two batches, behind what was posted before.

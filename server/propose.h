@@ -34,6 +34,12 @@ enum wake_reason {
     WAKE_LEADER /* is another one, or none */
 };
 typedef void wake_fn(void *arg, enum wake_reason why);
+struct watch_on {
+    unsigned tables; /* mask of STATE_BIT */
+    uint64_t key;    /* 0: any row of the tables; else only what state_key_*() names */
+    uint64_t seen;   /* state_applied() of the snapshot that gave the unsatisfying answer */
+    int64_t timeout_ms;
+};
 /* fn() does not come any more. NULL is fine. */
 void server_watch_cancel(struct server_watch *w);
 

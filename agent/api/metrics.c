@@ -616,8 +616,8 @@ add_part(struct jobs *j, const struct bytes *rows)
     buf_putc(&text, ']');
     text.data[0] = '['; /* was the comma before the first */
     size_t budget = API_BODY_FACTOR * text.len + API_BODY_EXTRA;
-    if (json_decode_list(tmp, &type_job_list_stub, buf_str(&text), text.len, BUDGET(budget), &l,
-                         &e) < 0)
+    if (json_decode_list(tmp, &type_job_list_stub, SLICE(buf_str(&text), text.len), BUDGET(budget),
+                         &l, &e) < 0)
         return -ERR_CORRUPT;
     for (size_t i = 0; i < l.n; i++) {
         const struct job_list_stub *stub = l.v[i];

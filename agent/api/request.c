@@ -133,7 +133,7 @@ decode_body(const void *ctx, const struct http_req *r, const struct type *t, voi
     struct budget b = {.left = memory < API_BODY_MEMORY_MAX ? memory : API_BODY_MEMORY_MAX};
     void *obj = NULL;
 
-    if (json_decode(ctx, t, r->body, r->body_len, 0, &b, &obj, e) < 0)
+    if (json_decode(ctx, t, SLICE(r->body, r->body_len), &b, &obj, e) < 0)
         return e->code;
     if (!obj)
         obj = type_new(ctx, t); /* "null" */

@@ -186,7 +186,7 @@ on_message(void *arg, const void *p, size_t n)
     struct err e = ERR_INIT;
     void *obj = NULL;
 
-    if (json_decode(ctx, t, p, n, 0, BUDGET(2 * n + API_BODY_EXTRA), &obj, &e) < 0 ||
+    if (json_decode(ctx, t, SLICE(p, n), BUDGET(2 * n + API_BODY_EXTRA), &obj, &e) < 0 ||
         (obj && codec_check(t, obj, &e) < 0))
         finish(s, WS_POLICY, e.text);
     else if (!obj)

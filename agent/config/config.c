@@ -24,7 +24,7 @@ parse(const void *ctx, const struct config_file *f, struct agent_config **ret,
     struct hcl_diags d = HCL_DIAGS_INIT;
     struct hcl_body *body;
     void *obj = NULL;
-    int r = hcl_parse(ctx, f->path, f->text, strlen(f->text), flags, &body, &d);
+    int r = hcl_parse(ctx, f->path, SLICE(f->text, strlen(f->text)), flags, &body, &d);
     if (r == 0)
         r = hcl_decode(ctx, body, &type_agent_config, flags, &obj, &d);
     if (r < 0) {
@@ -78,8 +78,7 @@ name_plugins(struct agent_config *c)
 
 int
 config_load(const void *ctx, const struct config_flags *f, struct agent_config **ret,
-            struct str_list *warnings, struct str_list *files, const char **ret_detail,
-            struct err *e)
+            struct str_list *warnings, const char **ret_detail, struct err *e)
 {
     struct agent_config *c = mem_new(ctx, struct agent_config);
     struct str_list paths = {NULL, 0}, ignored = {NULL, 0};
@@ -109,8 +108,6 @@ config_load(const void *ctx, const struct config_flags *f, struct agent_config *
             *ret_detail = detail ? detail : mem_strdup(ctx, e->text);
         return r;
     }
-    if (files)
-        *files = paths;
     *ret = c;
     return 0;
 }

@@ -39,10 +39,9 @@ const struct opt *config_options(const void *ctx, struct config_flags *f);
 
 /* Reads, merges, defaults and checks. *ret and texts are owned by ctx. On failure e->text holds the
  * first line and *ret_detail (if not NULL) the full text with source lines and all errors.
- * `warnings` and `files` (in load order) may be NULL. Call again for SIGHUP. */
+ * `warnings` may be NULL. Call again for SIGHUP. */
 int config_load(const void *ctx, const struct config_flags *f, struct agent_config **ret,
-                struct str_list *warnings, struct str_list *files, const char **ret_detail,
-                struct err *e);
+                struct str_list *warnings, const char **ret_detail, struct err *e);
 
 /* What the agent would refuse in `c`, which was decoded from one file and is changed: for a look
  * (migrate check), not for a start. What other files may say need not be there, and interfaces are

@@ -121,8 +121,8 @@ read_installed(const void *ctx, const char *run_dir, struct config_files **ret, 
     int r = file_read(ctx, AT_FDCWD, path, INSTALLED_MAX, &data, &n);
     if (r < 0)
         return err_set(e, r, "read \"%s\", which root leaves for the agent: %s", path, err_name(r));
-    r = mp_decode(ctx, &type_config_files, (const uint8_t *)data, n,
-                  BUDGET(2 * (size_t)INSTALLED_MAX), &obj, e);
+    r = mp_decode(ctx, &type_config_files, SLICE(data, n), BUDGET(2 * (size_t)INSTALLED_MAX), &obj,
+                  e);
     if (r == 0)
         *ret = obj;
     else

@@ -202,18 +202,17 @@ options_parse(struct fleet *f, int argc, char **argv, struct err *e)
         {"for", OPT_DURATION, &o->run_ns, "TIME", "How long to run; 0: until told.", NULL},
         {"json", OPT_BOOL, &o->json, NULL, "Print JSON.", NULL},
         {0}};
-    const struct opt *tables[] = {table};
-    const char **args;
-    size_t n;
+    const struct opt *tables[] = {table, NULL};
+    struct opt_list args;
 
-    int r = opt_parse(f, tables, 1, argc, argv, &args, &n, e);
+    int r = opt_parse(f, tables, argc, argv, &args, e);
     if (r == 1)
         for (const struct opt *t = table; t->name != NULL; t++)
             printf("  -%-12s %-8s %s\n", t->name, t->arg != NULL ? t->arg : "", t->help);
     if (r != 0)
         return r;
-    if (n != 0 || o->nodes < 1 || o->nodes > NODES_MAX || o->share < 1 || o->share > SHARE_MAX ||
-        o->starting < 1 || o->vary < 0 || o->vary > 100 || o->numa < 1)
+    if (args.n != 0 || o->nodes < 1 || o->nodes > NODES_MAX || o->share < 1 ||
+        o->share > SHARE_MAX || o->starting < 1 || o->vary < 0 || o->vary > 100 || o->numa < 1)
         return err_set(e, -ERR_INVALID,
                        "1 to %d nodes, 1 to %d on a connection, and no arguments; see -help",
                        NODES_MAX, SHARE_MAX);

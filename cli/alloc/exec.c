@@ -197,7 +197,7 @@ on_message(void *arg, const void *p, size_t n)
     struct err e = ERR_INIT;
     void *obj = NULL;
 
-    if (json_decode(ctx, &type_exec_output, p, n, 0, BUDGET(MESSAGE_MEMORY), &obj, &e) < 0) {
+    if (json_decode(ctx, &type_exec_output, SLICE(p, n), BUDGET(MESSAGE_MEMORY), &obj, &e) < 0) {
         restore(s);
         finish(s, cmd_fail(s->c, "failed to exec into task: %s", e.text));
         return;

@@ -114,7 +114,7 @@ on_frames(void *arg, const struct http_resp *r, const void *p, size_t n)
         auto_mem void *ctx = mem_ctx("frame");
         struct err e = ERR_INIT;
         void *ret = NULL;
-        if (json_decode(ctx, &type_stream_frame, (char *)f->in.data, end, 0, BUDGET(16 << 20), &ret,
+        if (json_decode(ctx, &type_stream_frame, SLICE(f->in.data, end), BUDGET(16 << 20), &ret,
                         &e)) {
             cmd_fail(f->c, "Error following file: %s", e.text);
             return false;

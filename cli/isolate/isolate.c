@@ -90,7 +90,7 @@ read_spec(struct cmd *c, const char *path, struct launch_spec **ret, struct err 
     int r = file_read(c, AT_FDCWD, path, SPEC_BYTES_MAX, &text, &n);
     if (r < 0)
         return err_errno(e, -r, "read \"%s\"", path);
-    r = json_decode(c, &type_launch_spec, text, n, JSON_REFUSE_UNKNOWN, BUDGET(SPEC_BUDGET), &s, e);
+    r = json_decode_strict(c, &type_launch_spec, SLICE(text, n), BUDGET(SPEC_BUDGET), &s, e);
     if (r < 0) {
         err_prefix(e, "\"%s\"", path);
         return r;

@@ -264,15 +264,14 @@ cmd_job_plan(struct cmd *c)
         return EXIT_ERROR;
     struct job_register_request req = {
         .job = f.job, .diff = diff, .policy_override = policy, .explain = explain};
-    struct err e = ERR_INIT;
-    void *ret = NULL;
-    if (api_send(c, "PUT", api_target(c, "/v1/job/%/plan", f.job->id, NULL),
-                 &type_job_register_request, &req, &type_job_plan_response, &ret, &e) ||
-        !ret) {
-        cmd_fail(c, "Error during plan: %s", e.text);
+    const struct job_plan_response *r =
+        api_change(c, &(struct change){.target = api_target(c, "/v1/job/%/plan", f.job->id, NULL),
+                                       .body_type = &type_job_register_request,
+                                       .body = &req,
+                                       .answer = &type_job_plan_response,
+                                       .failed = "Error during plan"});
+    if (!r)
         return EXIT_ERROR;
-    }
-    const struct job_plan_response *r = ret;
     if (output_object(c, &out, &type_job_plan_response, r, &rc))
         return rc ? EXIT_ERROR : exit_code(r);
     if (diff && r->diff)

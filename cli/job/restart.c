@@ -61,8 +61,11 @@ restart_task(struct restart *r, const char *alloc, const char *task)
     struct cmd *c = r->c;
     struct err e = ERR_INIT;
     struct alloc_restart_request req = {.task_name = task, .all_tasks = r->all_tasks};
-    if (!api_send(c, "PUT", api_target(c, "/v1/client/allocation/%/restart", alloc, NULL),
-                  &type_alloc_restart_request, &req, NULL, NULL, &e))
+    const struct change ch = {.target =
+                                  api_target(c, "/v1/client/allocation/%/restart", alloc, NULL),
+                              .body_type = &type_alloc_restart_request,
+                              .body = &req};
+    if (!api_send(c, &ch, NULL, &e))
         return 0;
     return task ? cmd_fail(c, "Error restarting task \"%s\" of allocation \"%s\": %s", task,
                            id(r, alloc), e.text)

@@ -75,8 +75,11 @@ submit(struct cmd *c, const struct run_opts *o, struct jobfile *f)
             return cmd_fail(c, "Error parsing check-index value \"%s\": want a number",
                             o->check_index);
     }
-    if (api_send(c, "PUT", api_target(c, "/v1/jobs", NULL), &type_job_register_request, &req,
-                 &type_job_register_response, &ret, &e))
+    const struct change ch = {.target = api_target(c, "/v1/jobs", NULL),
+                              .body_type = &type_job_register_request,
+                              .body = &req,
+                              .answer = &type_job_register_response};
+    if (api_send(c, &ch, &ret, &e))
         return submit_failed(c, &e);
     const struct job_register_response *r = ret;
     if (!r)
@@ -161,12 +164,12 @@ static int
 refused_by_run(struct cmd *c, const struct job *j)
 {
     struct job_register_request req = {.job = (struct job *)(uintptr_t)j};
-    struct err e = ERR_INIT;
-    void *ret = NULL;
-    if (api_send(c, "PUT", api_target(c, "/v1/job/%/plan", j->id, NULL), &type_job_register_request,
-                 &req, &type_job_plan_response, &ret, &e))
-        return cmd_fail(c, "Error validating job: %s", e.text);
-    return 0;
+    const struct change ch = {.target = api_target(c, "/v1/job/%/plan", j->id, NULL),
+                              .body_type = &type_job_register_request,
+                              .body = &req,
+                              .answer = &type_job_plan_response,
+                              .failed = "Error validating job"};
+    return api_change(c, &ch) ? 0 : 1;
 }
 
 int
@@ -187,14 +190,14 @@ cmd_job_validate(struct cmd *c)
     if (jobfile_load(c, &o, c->args[0], &f))
         return 1;
     struct job_register_request req = {.job = f.job};
-    struct err e = ERR_INIT;
-    void *ret = NULL;
-    if (api_send(c, "PUT", api_target(c, "/v1/validate/job", NULL), &type_job_register_request,
-                 &req, &type_job_validate_response, &ret, &e))
-        return cmd_fail(c, "Error validating job: %s", e.text);
-    const struct job_validate_response *r = ret;
+    const struct change ch = {.target = api_target(c, "/v1/validate/job", NULL),
+                              .body_type = &type_job_register_request,
+                              .body = &req,
+                              .answer = &type_job_validate_response,
+                              .failed = "Error validating job"};
+    const struct job_validate_response *r = api_change(c, &ch);
     if (!r)
-        return cmd_fail(c, "Error validating job: the agent answered null");
+        return 1;
     struct str_list errors = r->validation_errors;
     if (errors.n == 0 && !str_empty(r->error))
         list_add(c, errors, r->error);

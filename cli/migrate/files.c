@@ -106,7 +106,7 @@ check_agent(struct cmd *c, struct checked *k, const char *s, size_t n, unsigned 
     void *config = NULL;
 
     k->src = s;
-    int r = hcl_parse(c, k->where, s, n, flags, &body, &d);
+    int r = hcl_parse(c, k->where, SLICE(s, n), flags, &body, &d);
     if (r == 0)
         r = hcl_decode(c, body, &type_agent_config, flags, &config, &d);
     add_diags(c, k, &d);
@@ -132,7 +132,7 @@ check_hcl(struct cmd *c, const struct jobfile_opts *o, const char *path, const c
         struct checked *k = checked_new(c, l, "job", path);
         k->src = s;
         k->name = name_of(c, s, path);
-        if (jobfile_parse(c, o, path, s, n, &job, &d))
+        if (jobfile_parse(c, o, path, SLICE(s, n), &job, &d))
             return -1;
         add_diags(c, k, &d);
         if (job)

@@ -224,7 +224,7 @@ parse_hcl(struct cmd *c, const char *name, const char *s, size_t n, struct node_
     struct hcl_diags d = HCL_DIAGS_INIT;
     struct hcl_body *body;
     void *obj = NULL;
-    if (hcl_parse(c, name, s, n, 0, &body, &d) < 0 ||
+    if (hcl_parse(c, name, SLICE(s, n), 0, &body, &d) < 0 ||
         hcl_decode(c, body, &type_node_pool_file, 0, &obj, &d) < 0)
         return cmd_fail(c, "Failed to parse input content: %s", hcl_diags_text(c, &d, false));
     const struct node_pool_file *f = obj;
@@ -241,7 +241,7 @@ parse_json(struct cmd *c, const char *s, size_t n, struct node_pool **ret)
 {
     struct err e = ERR_INIT;
     void *obj = NULL;
-    if (json_decode(c, &type_node_pool, s, n, 0, BUDGET(CLI_ANSWER_MAX), &obj, &e) < 0 || !obj)
+    if (json_decode(c, &type_node_pool, SLICE(s, n), BUDGET(CLI_ANSWER_MAX), &obj, &e) < 0 || !obj)
         return cmd_fail(c, "Failed to parse input content: %s",
                         obj ? e.text : str_or(e.text, "no pool"));
     *ret = obj;

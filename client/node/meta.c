@@ -70,7 +70,7 @@ load(struct meta *m, struct err *e)
         return 0;
     if (r < 0)
         return err_errno(e, -r, "read \"%s/%s\"", m->g->cfg.state_dir, meta_file);
-    r = mp_decode(m, &type_client_meta, (const uint8_t *)text, n, BUDGET(4 << 20), &ret, e);
+    r = mp_decode(m, &type_client_meta, SLICE(text, n), BUDGET(4 << 20), &ret, e);
     if (r < 0)
         return err_prefix(e,
                           "\"%s/%s\" is damaged: remove it to forget the node's dynamic metadata",

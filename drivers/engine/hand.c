@@ -78,24 +78,17 @@ hand_target(struct buf *b, const struct engine_place *p, const char *verb)
     buf_puts(b, verb);
 }
 
+/* `ask` has no target yet: `verb` of the task. A body is JSON. */
 static void
-ask(struct engine_task *t, struct http_client **c, const char *method, const char *verb,
-    int64_t timeout_ms, const struct buf *body,
-    void (*done)(void *arg, const struct err *e, const struct http_resp *r))
+ask(struct engine_task *t, struct http_client **c, const char *verb, struct http_ask *ask)
 {
     auto_buf struct buf target = BUF_INIT(4096);
     hand_target(&target, &t->at, verb);
     if (!*c)
         *c = hand_client(&t->at);
-    http_send(*c, &(struct http_ask){.method = method,
-                                     .target = buf_str(&target),
-                                     .body = body ? body->data : NULL,
-                                     .body_len = body ? body->len : 0,
-                                     .content_type = body ? "application/json" : NULL,
-                                     .timeout_ms = timeout_ms,
-                                     .on_body = body ? on_news : NULL,
-                                     .done = done,
-                                     .arg = t});
+    ask->target = buf_str(&target);
+    ask->content_type = ask->body ? "application/json" : NULL;
+    http_send(*c, ask);
 }
 
 /* NULL: it is none. */
@@ -105,7 +98,7 @@ state_of(const void *ctx, const struct http_resp *r)
     void *s = NULL;
     struct err e = ERR_INIT;
     struct budget *budget = BUDGET(ANSWER_MAX);
-    if (json_decode(ctx, &type_hand_state, r->body, r->body_len, 0, budget, &s, &e) < 0)
+    if (json_decode(ctx, &type_hand_state, SLICE(r->body, r->body_len), budget, &s, &e) < 0)
         return NULL;
     return s;
 }
@@ -200,7 +193,7 @@ static void
 await_end(struct engine_task *t)
 {
     t->step = WAITING;
-    ask(t, &t->main, "GET", "/wait", 0, NULL, on_waited);
+    ask(t, &t->main, "/wait", &(struct http_ask){.method = "GET", .done = on_waited, .arg = t});
 }
 
 /* --- what is there --- */
@@ -248,7 +241,8 @@ look(void *arg)
 {
     struct engine_task *t = arg;
     t->again = NULL;
-    ask(t, &t->main, "GET", "", ASK_MS, NULL, on_looked);
+    ask(t, &t->main, "",
+        &(struct http_ask){.method = "GET", .timeout_ms = ASK_MS, .done = on_looked, .arg = t});
 }
 
 /* --- its start --- */
@@ -258,8 +252,8 @@ take_news(struct engine_task *t)
 {
     void *news = NULL;
     struct err e = ERR_INIT;
-    if (json_decode(t, &type_hand_news, (const char *)t->line.data, t->line.len, 0,
-                    BUDGET(ANSWER_MAX), &news, &e) < 0)
+    if (json_decode(t, &type_hand_news, SLICE(t->line.data, t->line.len), BUDGET(ANSWER_MAX), &news,
+                    &e) < 0)
         return;
     mem_free(t->news);
     t->news = news;
@@ -293,7 +287,14 @@ start_now(void *arg)
     t->again = NULL;
     buf_reset(&t->line);
     mem_free(t->news);
-    ask(t, &t->main, "PUT", "", t->start_ms, &t->body, on_started);
+    ask(t, &t->main, "",
+        &(struct http_ask){.method = "PUT",
+                           .body = t->body.data,
+                           .body_len = t->body.len,
+                           .timeout_ms = t->start_ms,
+                           .on_body = on_news,
+                           .done = on_started,
+                           .arg = t});
 }
 
 static void
@@ -381,8 +382,9 @@ send_end(void *arg)
     auto_mem void *tmp = mem_ctx("verb");
     t->end_again = NULL;
     if (t->step != OVER)
-        ask(t, &t->side, "POST", mem_printf(tmp, "/end?signal=%d", t->end_signal), ASK_MS, NULL,
-            on_end_sent);
+        ask(t, &t->side, mem_printf(tmp, "/end?signal=%d", t->end_signal),
+            &(struct http_ask){
+                .method = "POST", .timeout_ms = ASK_MS, .done = on_end_sent, .arg = t});
 }
 
 void
@@ -431,19 +433,17 @@ ask_aside(struct engine_task *t, const char *method, const char *verb,
           const struct hand_task *limits, engine_done *done, void *arg)
 {
     struct aside *s = mem_new(NULL, struct aside);
-    auto_buf struct buf body = BUF_INIT(HTTP_BODY_MAX), target = BUF_INIT(4096);
-    *s = (struct aside){.done = done, .arg = arg, .http = hand_client(&t->at)};
-    hand_target(&target, &t->at, verb);
+    auto_buf struct buf body = BUF_INIT(HTTP_BODY_MAX);
+    *s = (struct aside){.done = done, .arg = arg};
     if (limits)
         json_encode(&body, &type_hand_task, limits, 0);
-    http_send(s->http, &(struct http_ask){.method = method,
-                                          .target = buf_str(&target),
-                                          .body = limits ? body.data : NULL,
-                                          .body_len = body.len,
-                                          .content_type = limits ? "application/json" : NULL,
-                                          .timeout_ms = ASK_MS,
-                                          .done = on_aside,
-                                          .arg = s});
+    ask(t, &s->http, verb,
+        &(struct http_ask){.method = method,
+                           .body = body.data,
+                           .body_len = body.len,
+                           .timeout_ms = ASK_MS,
+                           .done = on_aside,
+                           .arg = s});
 }
 
 void
@@ -487,8 +487,9 @@ forget(void *arg)
     struct engine_task *t = arg;
     auto_mem void *tmp = mem_ctx("verb");
     t->again = NULL;
-    ask(t, &t->main, "DELETE", mem_printf(tmp, "?started=%lld", (long long)t->at.started_ns),
-        ASK_MS, NULL, on_forgotten);
+    ask(t, &t->main, mem_printf(tmp, "?started=%lld", (long long)t->at.started_ns),
+        &(struct http_ask){
+            .method = "DELETE", .timeout_ms = ASK_MS, .done = on_forgotten, .arg = t});
 }
 
 struct engine_task *

@@ -47,8 +47,8 @@ on_info(void *arg, const struct err *e, const struct http_resp *r)
     bool healthy = false;
     if (e || r->status != 200) {
         tell_unhealthy(w, e ? "the engine hand does not answer" : r->body);
-    } else if (json_decode(tmp, &type_hand_info, r->body, r->body_len, 0, BUDGET(ANSWER_MAX), &doc,
-                           &own) < 0) {
+    } else if (json_decode(tmp, &type_hand_info, SLICE(r->body, r->body_len), BUDGET(ANSWER_MAX),
+                           &doc, &own) < 0) {
         tell_unhealthy(w, own.text);
     } else {
         const struct hand_info *info = doc;

@@ -40,7 +40,7 @@ on_done(void *arg, const struct err *e, const struct http_resp *r)
     const struct err *error = error_of(&own, e, r);
     if (c->removed) {
         c->removed(c->arg, error);
-    } else if (!error && json_decode(c, &type_hand_network_state, r->body, r->body_len, 0,
+    } else if (!error && json_decode(c, &type_hand_network_state, SLICE(r->body, r->body_len),
                                      BUDGET(ANSWER_MAX), &state, &odd) < 0) {
         c->made(c->arg, &odd, "");
     } else {

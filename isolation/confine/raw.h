@@ -13,31 +13,35 @@
 
 #define RAW_INLINE static inline __attribute__((always_inline))
 
+struct raw_args {
+    long a, b, c, d, e, f;
+};
+
 #if defined(__x86_64__)
 RAW_INLINE long
-raw6(long nr, long a, long b, long c, long d, long e, long f)
+raw_call(long nr, struct raw_args v)
 {
     long ret;
-    register long r10 __asm__("r10") = d;
-    register long r8 __asm__("r8") = e;
-    register long r9 __asm__("r9") = f;
+    register long r10 __asm__("r10") = v.d;
+    register long r8 __asm__("r8") = v.e;
+    register long r9 __asm__("r9") = v.f;
     __asm__ volatile("syscall"
                      : "=a"(ret)
-                     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "a"(nr), "D"(v.a), "S"(v.b), "d"(v.c), "r"(r10), "r"(r8), "r"(r9)
                      : "rcx", "r11", "memory");
     return ret;
 }
 #elif defined(__aarch64__)
 RAW_INLINE long
-raw6(long nr, long a, long b, long c, long d, long e, long f)
+raw_call(long nr, struct raw_args v)
 {
     register long x8 __asm__("x8") = nr;
-    register long x0 __asm__("x0") = a;
-    register long x1 __asm__("x1") = b;
-    register long x2 __asm__("x2") = c;
-    register long x3 __asm__("x3") = d;
-    register long x4 __asm__("x4") = e;
-    register long x5 __asm__("x5") = f;
+    register long x0 __asm__("x0") = v.a;
+    register long x1 __asm__("x1") = v.b;
+    register long x2 __asm__("x2") = v.c;
+    register long x3 __asm__("x3") = v.d;
+    register long x4 __asm__("x4") = v.e;
+    register long x5 __asm__("x5") = v.f;
     __asm__ volatile("svc 0"
                      : "+r"(x0)
                      : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
@@ -84,15 +88,15 @@ raw_clone(struct clone_args *args, unsigned long size, void (*entry)(void))
 
 /* Arguments are converted to long: pointers, ints (sign-extended, as AT_FDCWD wants) and flags. */
 #define RAW_ARG(x) ((long)(x))
-#define RAW_0(nr) raw6(nr, 0, 0, 0, 0, 0, 0)
-#define RAW_1(nr, a) raw6(nr, RAW_ARG(a), 0, 0, 0, 0, 0)
-#define RAW_2(nr, a, b) raw6(nr, RAW_ARG(a), RAW_ARG(b), 0, 0, 0, 0)
-#define RAW_3(nr, a, b, c) raw6(nr, RAW_ARG(a), RAW_ARG(b), RAW_ARG(c), 0, 0, 0)
-#define RAW_4(nr, a, b, c, d) raw6(nr, RAW_ARG(a), RAW_ARG(b), RAW_ARG(c), RAW_ARG(d), 0, 0)
-#define RAW_5(nr, a, b, c, d, e)                                                                   \
-    raw6(nr, RAW_ARG(a), RAW_ARG(b), RAW_ARG(c), RAW_ARG(d), RAW_ARG(e), 0)
 #define RAW_6(nr, a, b, c, d, e, f)                                                                \
-    raw6(nr, RAW_ARG(a), RAW_ARG(b), RAW_ARG(c), RAW_ARG(d), RAW_ARG(e), RAW_ARG(f))
+    raw_call(nr, (struct raw_args){RAW_ARG(a), RAW_ARG(b), RAW_ARG(c), RAW_ARG(d), RAW_ARG(e),     \
+                                   RAW_ARG(f)})
+#define RAW_5(nr, a, b, c, d, e) RAW_6(nr, a, b, c, d, e, 0)
+#define RAW_4(nr, a, b, c, d) RAW_6(nr, a, b, c, d, 0, 0)
+#define RAW_3(nr, a, b, c) RAW_6(nr, a, b, c, 0, 0, 0)
+#define RAW_2(nr, a, b) RAW_6(nr, a, b, 0, 0, 0, 0)
+#define RAW_1(nr, a) RAW_6(nr, a, 0, 0, 0, 0, 0)
+#define RAW_0(nr) RAW_6(nr, 0, 0, 0, 0, 0, 0)
 #define RAW_PICK(_0, _1, _2, _3, _4, _5, _6, name, ...) name
 /* RAW(SYS_openat2, dirfd, path, &how, sizeof(how)) */
 #define RAW(...)                                                                                   \

@@ -373,8 +373,8 @@ warden_client_ready(struct warden_client *c)
         auto_mem void *ctx = mem_ctx("warden reply");
         void *m = NULL;
         struct err e = ERR_INIT;
-        if (mp_decode(ctx, &type_warden_response, c->in, (size_t)n, BUDGET(PROTO_DECODE_MAX), &m,
-                      &e) < 0) {
+        if (mp_decode(ctx, &type_warden_response, SLICE(c->in, (size_t)n), BUDGET(PROTO_DECODE_MAX),
+                      &m, &e) < 0) {
             for (size_t k = 0; k < n_fds; k++)
                 fd_close(&fds[k]);
             return lose(c, "the warden's answer cannot be read");

@@ -240,7 +240,7 @@ policy_load(const void *ctx, const char *path, struct policy **ret, struct err *
     if (r < 0)
         return err_errno(e, -r, "read \"%s\"", path);
     void *p = NULL;
-    r = mp_decode(ctx, &type_policy, text, n, BUDGET(8 << 20), &p, e);
+    r = mp_decode(ctx, &type_policy, SLICE(text, n), BUDGET(8 << 20), &p, e);
     if (r < 0) {
         err_prefix(e, "policy \"%s\"", path);
         return r;

@@ -385,7 +385,7 @@ proto_decode(const void *ctx, const void *p, size_t n, enum proto_phase phase,
              struct warden_request **ret, struct err *e)
 {
     void *r = NULL;
-    int rc = mp_decode(ctx, &type_warden_request, p, n, BUDGET(PROTO_DECODE_MAX), &r, e);
+    int rc = mp_decode(ctx, &type_warden_request, SLICE(p, n), BUDGET(PROTO_DECODE_MAX), &r, e);
     if (rc < 0)
         return rc;
     rc = proto_check(r, phase, e);

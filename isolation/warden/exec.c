@@ -67,7 +67,8 @@ read_tail(struct join *j, struct record *r, struct err *e)
     if (n <= 0 || r->version != SHIM_VERSION)
         return other_version(e);
     void *t = NULL;
-    rc = mp_decode(j->ctx, &type_launched_task, text, (size_t)n, BUDGET(PROTO_DECODE_MAX), &t, e);
+    rc = mp_decode(j->ctx, &type_launched_task, SLICE(text, (size_t)n), BUDGET(PROTO_DECODE_MAX),
+                   &t, e);
     j->launched = t;
     return rc == 0 && j->launched->spec == NULL ? other_version(e) : rc;
 }
@@ -199,22 +200,21 @@ status_event(struct warden *w, struct watch *watch, uint32_t events)
 {
     (void)events;
     struct wexec *x = WATCH_OWNER(watch, struct wexec, status);
-    int fds[PACKET_FDS_MAX];
-    size_t n_fds = 0;
+    struct pad_fds fds = {.n = 0};
     struct err e = ERR_INIT;
-    if (!pad_report(watch->fd, "joiner", x->plan, x->tty ? 1 : 3, fds, &n_fds, &e))
+    if (!pad_report(watch->fd, "joiner", x->plan, x->tty ? 1 : 3, &fds, &e))
         return;
     auto_mem void *ctx = mem_ctx("exec");
     struct answer a = {0};
     if (e.code == 0) {
-        for (size_t i = 0; i < n_fds; i++)
-            loop_answer_fd(ctx, &a, (enum warden_fd)(WARDEN_FD_EXEC + (x->tty ? 1 : i)), fds[i]);
+        for (size_t i = 0; i < fds.n; i++)
+            loop_answer_fd(ctx, &a, (enum warden_fd)(WARDEN_FD_EXEC + (x->tty ? 1 : i)), fds.v[i]);
         loop_answer_fd(ctx, &a, WARDEN_FD_EXIT, x->status.fd);
         loop_answer(w, x->to, &a);
     }
     started(w, x, e.code != 0 ? &e : NULL);
-    for (size_t i = 0; i < n_fds; i++)
-        fd_close(&fds[i]);
+    for (size_t i = 0; i < fds.n; i++)
+        fd_close(&fds.v[i]);
 }
 
 static void

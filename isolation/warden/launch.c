@@ -568,15 +568,14 @@ status_event(struct warden *w, struct watch *watch, uint32_t events)
 {
     (void)events;
     struct wtask *t = WATCH_OWNER(watch, struct wtask, status);
-    int fds[PACKET_FDS_MAX];
-    size_t n_fds = 0;
+    struct pad_fds fds = {.n = 0};
     struct err e = ERR_INIT;
-    if (!pad_report(watch->fd, "shim", t->plan, 1, fds, &n_fds, &e))
+    if (!pad_report(watch->fd, "shim", t->plan, 1, &fds, &e))
         return;
     if (e.code == 0)
-        t->payload = TAKE_FD(fds[0]);
-    for (size_t i = 0; i < n_fds; i++)
-        fd_close(&fds[i]);
+        t->payload = TAKE_FD(fds.v[0]);
+    for (size_t i = 0; i < fds.n; i++)
+        fd_close(&fds.v[i]);
     if (e.code != 0) {
         launch_failed(w, t, &e);
         return;

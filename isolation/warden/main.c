@@ -285,13 +285,12 @@ main(int argc, char **argv)
         {"log-level", OPT_STRING, &level, "LEVEL", "trace, debug, info, warn or error."},
         {"log-json", OPT_BOOL, &json, NULL, "Log as JSON."},
         {0}};
-    const struct opt *const tables[] = {table};
+    const struct opt *const tables[] = {table, NULL};
     struct err e = ERR_INIT;
     auto_mem void *ctx = mem_ctx("args");
-    const char **args = NULL;
-    size_t n = 0;
-    int r = opt_parse(ctx, tables, 1, argc, argv, &args, &n, &e);
-    if (r != 0 || n > 0 || policy == NULL) {
+    struct opt_list args;
+    int r = opt_parse(ctx, tables, argc, argv, &args, &e);
+    if (r != 0 || args.n > 0 || policy == NULL) {
         fprintf(stderr,
                 "%s%susage: paddock-warden -policy FILE [-log-level LEVEL] [-log-json]\n"
                 "Started by systemd or by `paddock agent`, not by hand.\n",

@@ -228,18 +228,18 @@ pad_work(int status, const int fds[SHIM_FD_END], const int *trees, uint32_t n_tr
 }
 
 bool
-pad_report(int socket, const char *who, const void *plan, size_t want, int fds[PACKET_FDS_MAX],
-           size_t *n_fds, struct err *e)
+pad_report(int socket, const char *who, const void *plan, size_t want, struct pad_fds *ret,
+           struct err *e)
 {
     struct shim_status st = {0};
-    long n = packet_recv(socket, &st, sizeof(st), fds, n_fds);
+    long n = packet_recv(socket, &st, sizeof(st), ret->v, &ret->n);
     if (n == -EAGAIN)
         return false;
     if (n != (long)sizeof(st))
         err_set(e, -ERR_INTERNAL, "the %s died during the start", who);
     else if (st.stage != SHIM_RUNS)
         plan_explain(plan, &st, e);
-    else if (*n_fds != want)
-        err_set(e, -ERR_INTERNAL, "the %s sent %zu descriptors, not %zu", who, *n_fds, want);
+    else if (ret->n != want)
+        err_set(e, -ERR_INTERNAL, "the %s sent %zu descriptors, not %zu", who, ret->n, want);
     return true;
 }

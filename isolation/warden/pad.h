@@ -22,8 +22,13 @@ int pad_take(struct warden *w, int *ret_pidfd, struct err *e);
 int pad_work(int status, const int fds[SHIM_FD_END], const int *trees, uint32_t n_trees,
              struct err *e);
 /* What a shim or joiner (`who`) reports: false, nothing yet; else `e` says why its program does not
- * run, or it does, and `fds` (owned by the caller in either case) are the `want` of the report. */
-bool pad_report(int socket, const char *who, const void *plan, size_t want, int fds[PACKET_FDS_MAX],
-                size_t *n_fds, struct err *e);
+ * run, or it does, and `ret` has the `want` descriptors of the report. The caller closes them in
+ * either case. */
+struct pad_fds {
+    int v[PACKET_FDS_MAX];
+    size_t n;
+};
+bool pad_report(int socket, const char *who, const void *plan, size_t want, struct pad_fds *ret,
+                struct err *e);
 
 #endif

@@ -33,7 +33,7 @@ replace_all(struct call *c, struct regex *rx, size_t cost, struct buf *out)
     while (at <= n) {
         if (!call_charge(c, cost, 0))
             return false;
-        r = regex_find(rx, s, n, at, &from, &to, &e);
+        r = regex_find(rx, SLICE(s, n), at, &from, &to, &e);
         if (r <= 0)
             break;
         /* as in Go, no empty match right behind another match */

@@ -121,7 +121,8 @@ read_parks(struct call *c)
         return true;
     }
     x->waits_for = x->r.print;
-    x->watch = server_watch(c->s, x->r.row->tables, x->r.key, x->r.seen, left, read_woken, c);
+    const struct watch_on on = {x->r.row->tables, x->r.key, x->r.seen, left};
+    x->watch = server_watch(c->s, &on, read_woken, c);
     if (x->watch == NULL) {
         read_fail(c, -ERR_BUSY, "too many blocking queries: retry later");
         return false;

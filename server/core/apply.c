@@ -69,7 +69,8 @@ apply_one(struct state_txn *t, struct batch *b, size_t i)
     if (en->type == RECORD_COMMAND) {
         struct err e = ERR_INIT;
         void *obj = NULL;
-        int rc = mp_decode_strict(en, &type_intent, en->data, en->n, BUDGET(SIZE_MAX), &obj, &e);
+        int rc =
+            mp_decode_strict(en, &type_intent, SLICE(en->data, en->n), BUDGET(SIZE_MAX), &obj, &e);
         if (rc < 0) {
             /* applied as nothing, or in part, the state would not be that of the others any more */
             const char *why =

@@ -9,6 +9,7 @@
 #ifndef PADDOCK_SERVER_GOSSIP_GOSSIP_H
 #define PADDOCK_SERVER_GOSSIP_GOSSIP_H
 
+#include "net/addr.h"
 #include "net/loop.h"
 #include "server/env.h"
 #include "server/gossip/keys.h"
@@ -20,8 +21,7 @@ struct gossip_opts {
     struct loop *loop;
     const struct env *env;
     struct server_hello self;
-    const char *host; /* to listen at: a numeric address */
-    uint16_t port;
+    struct addr at;       /* to listen at: a numeric address */
     struct str_list join; /* "host[:port]" */
     int64_t retry_ms;     /* 0: GOSSIP_RETRY_MS */
     int64_t retry_max;    /* attempts at each; 0: no end */

@@ -208,7 +208,7 @@ get_about(struct reader *r, const void *ctx)
     if (n == 0)
         return NULL;
     if (p == NULL ||
-        mp_decode(ctx, &type_server_hello, p, n, BUDGET(ABOUT_BUDGET), &about, NULL) < 0)
+        mp_decode(ctx, &type_server_hello, SLICE(p, n), BUDGET(ABOUT_BUDGET), &about, NULL) < 0)
         r->bad = true;
     return r->bad ? NULL : about;
 }

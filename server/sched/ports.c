@@ -320,9 +320,10 @@ assign_one(struct ports *p, const void *ctx, struct port *port, bool dynamic, st
 }
 
 static const char *
-assign_list(struct ports *p, const void *ctx, struct port_list *l, bool dynamic, struct rng *rng,
-            struct network_resource *nr, struct allocated_shared_resources *shared)
+assign_list(struct ports *p, const void *ctx, struct network_resource *nr, bool dynamic,
+            struct rng *rng, struct allocated_shared_resources *shared)
 {
+    const struct port_list *l = dynamic ? &nr->dynamic_ports : &nr->reserved_ports;
     const char *why = NULL;
 
     for (size_t i = 0; i < l->n; i++) {
@@ -359,9 +360,9 @@ assign_network(struct ports *p, const void *ctx, const struct network_resource *
 
     nr->ip = nr->device = NULL;
     if (!str_eq(nr->mode, "none")) {
-        why = assign_list(p, ctx, &nr->reserved_ports, false, rng, nr, shared);
+        why = assign_list(p, ctx, nr, false, rng, shared);
         if (why == NULL)
-            why = assign_list(p, ctx, &nr->dynamic_ports, true, rng, nr, shared);
+            why = assign_list(p, ctx, nr, true, rng, shared);
     }
     if (str_empty(nr->ip) && p->n > 0) {
         nr->ip = mem_strdup(ctx, p->v[0]->ip);

@@ -46,10 +46,9 @@ row_open(struct state_txn *t, const void *ctx, unsigned table, struct row r, str
     void *obj = NULL;
     if (row.n < head)
         row_fatal(t->s, table, r.key, "its head is missing");
-    const uint8_t *p = (const uint8_t *)row.p + head;
-    size_t n = row.n - head;
-    int rc = lean != NULL ? lean_open(ctx, lean, p, n, BUDGET(ROW_BUDGET), &obj, &e)
-                          : mp_decode(ctx, type, p, n, BUDGET(ROW_BUDGET), &obj, &e);
+    struct slice in = SLICE((const uint8_t *)row.p + head, row.n - head);
+    int rc = lean != NULL ? lean_open(ctx, lean, in, BUDGET(ROW_BUDGET), &obj, &e)
+                          : mp_decode(ctx, type, in, BUDGET(ROW_BUDGET), &obj, &e);
     if (rc < 0)
         row_fatal(t->s, table, r.key, e.text);
     return obj;

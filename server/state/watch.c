@@ -95,20 +95,19 @@ wake(struct server_watch *x, enum wake_reason why)
 }
 
 struct server_watch *
-watches_park(struct watches *w, unsigned tables, uint64_t key, uint64_t seen, int64_t timeout_ms,
-             wake_fn *fn, void *arg)
+watches_park(struct watches *w, const struct watch_on *on, wake_fn *fn, void *arg)
 {
     if (w->stopped || atomic_load(&w->n) >= SERVER_WATCHES_MAX)
         return NULL;
     struct server_watch *x = malloc(sizeof(*x)); /* many wait: no 96 bytes of talloc for each */
     ASSERT(x != NULL);
     *x = (struct server_watch){
-        .w = w, .tables = tables, .key = key, .why = WAKE_TIMEOUT, .fn = fn, .arg = arg};
+        .w = w, .tables = on->tables, .key = on->key, .why = WAKE_TIMEOUT, .fn = fn, .arg = arg};
     atomic_fetch_add(&w->n, 1);
-    link_watch(key == 0 ? &w->any : &w->keyed[key % BUCKETS], x);
-    x->timer = env_timer(w->env, timeout_ms > 0 ? timeout_ms : 0, finish, x);
+    link_watch(on->key == 0 ? &w->any : &w->keyed[on->key % BUCKETS], x);
+    x->timer = env_timer(w->env, on->timeout_ms > 0 ? on->timeout_ms : 0, finish, x);
     for (unsigned i = 0; i < STATE_TABLES; i++) {
-        if ((tables & STATE_BIT(i)) != 0 && atomic_load(&w->last[i]) > seen) {
+        if ((on->tables & STATE_BIT(i)) != 0 && atomic_load(&w->last[i]) > on->seen) {
             wake(x, WAKE_CHANGED);
             break;
         }

@@ -22,8 +22,8 @@ void watches_free(struct watches *w);
 /* Apply thread. `v` NULL: the state is another one, all of it may have changed. */
 void watches_changed(void *w, uint64_t index, const struct state_change *v, size_t n);
 
-struct server_watch *watches_park(struct watches *w, unsigned tables, uint64_t key, uint64_t seen,
-                                  int64_t timeout_ms, wake_fn *fn, void *arg);
+struct server_watch *watches_park(struct watches *w, const struct watch_on *on, wake_fn *fn,
+                                  void *arg);
 /* Everybody is woken: this server does not lead any more. Loop thread. */
 void watches_leader_lost(struct watches *w);
 size_t watches_parked(const struct watches *w);

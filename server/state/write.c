@@ -142,7 +142,8 @@ row_encode(struct state_txn *t, unsigned table, const void *obj, const uint8_t *
         return false;
     if (t->row.len <= ROW_SURE_BYTES)
         return true;
-    int rc = mp_decode(NULL, type, t->row.data + h, t->row.len - h, BUDGET(ROW_BUDGET), &again, &e);
+    int rc = mp_decode(NULL, type, SLICE(t->row.data + h, t->row.len - h), BUDGET(ROW_BUDGET),
+                       &again, &e);
     mem_free(again);
     return rc == 0;
 }
@@ -355,8 +356,9 @@ state_load_row(struct state_txn *t, unsigned id, struct slice key, struct slice 
     auto_mem void *obj = NULL;
     struct err e = ERR_INIT;
     size_t head = row_head(table);
-    if (val.n < head || mp_decode(NULL, table_rows[table].type, (const uint8_t *)val.p + head,
-                                  val.n - head, BUDGET(ROW_BUDGET), &obj, &e) < 0)
+    if (val.n < head ||
+        mp_decode(NULL, table_rows[table].type, SLICE((const uint8_t *)val.p + head, val.n - head),
+                  BUDGET(ROW_BUDGET), &obj, &e) < 0)
         return -ERR_CORRUPT;
     struct key own;
     key_of(&own, table_rows[table].key, obj);

@@ -37,7 +37,7 @@ load(const void *ctx, const char *path, struct agent_config **ret, struct err *e
     struct config_flags f = {0};
     if (path)
         list_add(ctx, f.config, path);
-    return config_load(ctx, &f, ret, NULL, NULL, NULL, e);
+    return config_load(ctx, &f, ret, NULL, NULL, e);
 }
 
 static const char base[] = "data_dir = \"/var/lib/paddock\"\n"
@@ -114,22 +114,21 @@ START_TEST(flags_and_dev)
     struct config_flags f = {0};
     struct agent_config *c;
     struct err e = ERR_INIT;
-    const struct opt *tables[] = {config_options(ctx, &f)};
+    const struct opt *tables[] = {config_options(ctx, &f), NULL};
     const char *argv[] = {"agent", "-dev", "-node=n1", "-meta", "rack=7", "-bind", "127.0.0.2"};
-    const char **args;
-    size_t n;
-    ck_assert_int_eq(opt_parse(ctx, tables, 1, ARRAY_LEN(argv), (char **)argv, &args, &n, &e), 0);
-    ck_assert_msg(config_load(ctx, &f, &c, NULL, NULL, NULL, &e) == 0, "%s", e.text);
+    struct opt_list args;
+    ck_assert_int_eq(opt_parse(ctx, tables, ARRAY_LEN(argv), (char **)argv, &args, &e), 0);
+    ck_assert_msg(config_load(ctx, &f, &c, NULL, NULL, &e) == 0, "%s", e.text);
     ck_assert(c->dev_mode && c->server->enabled && c->client->enabled);
     ck_assert_str_eq(c->node_name, "n1");
     ck_assert_str_eq(c->bind_addr, "127.0.0.2");
     ck_assert_str_eq(str_map_get(&c->client->meta, "rack"), "7");
     ck_assert_uint_eq(c->plugins.n, 1);
     struct config_flags g = {0};
-    const struct opt *again[] = {config_options(ctx, &g)};
+    const struct opt *again[] = {config_options(ctx, &g), NULL};
     const char *bad[] = {"agent", "-dev", "-vault-enabled"};
-    ck_assert_int_eq(opt_parse(ctx, again, 1, ARRAY_LEN(bad), (char **)bad, &args, &n, &e), 0);
-    ck_assert_int_eq(config_load(ctx, &g, &c, NULL, NULL, NULL, &e), -ERR_UNSUPPORTED);
+    ck_assert_int_eq(opt_parse(ctx, again, ARRAY_LEN(bad), (char **)bad, &args, &e), 0);
+    ck_assert_int_eq(config_load(ctx, &g, &c, NULL, NULL, &e), -ERR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(e.text, "-vault-enabled"));
 }
 END_TEST

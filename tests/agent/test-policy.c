@@ -68,7 +68,7 @@ START_TEST(an_empty_list_of_denied_users_is_not_none)
         cfg->isolation->denied_users = (struct str_list){set ? none : NULL, 0};
         auto_buf struct buf b = BUF_INIT(1 << 20);
         mp_encode(&b, &type_policy, policy(NULL));
-        ck_assert_int_eq(mp_decode(ctx, &type_policy, b.data, b.len, BUDGET(1 << 20), &back, &e), 0);
+        ck_assert_int_eq(mp_decode(ctx, &type_policy, SLICE(b.data, b.len), BUDGET(1 << 20), &back, &e), 0);
         const struct policy *p = back;
         ck_assert_int_eq(p->denied_users.v != NULL, set);
         ck_assert_uint_eq(p->denied_users.n, 0);

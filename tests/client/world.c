@@ -320,8 +320,8 @@ world_add(struct world *w, const char *type, const char *driver, const char *con
                    "\"KillTimeout\":3000000000,\"Config\":%s}]%s}]}}",
                    uuid_make(id), type, driver, config, group);
     void *a = NULL;
-    ck_assert_msg(json_decode(w->ctx, &type_allocation, json, strlen(json), 0,
-                              BUDGET(1 << 20), &a, &e) == 0,
+    ck_assert_msg(json_decode(w->ctx, &type_allocation, SLICE(json, strlen(json)), BUDGET(1 << 20), &a, &e) ==
+                      0,
                   "%s", e.text);
     ck_assert_uint_lt(w->n, WORLD_ALLOCS);
     struct world_alloc *x = &w->allocs[w->n++];

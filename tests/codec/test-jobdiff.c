@@ -26,7 +26,7 @@ parse(const void *ctx, const char *s)
 {
     struct err e = ERR_INIT;
     void *j = NULL;
-    int rc = json_decode(ctx, &type_job, s, strlen(s), JSON_REFUSE_UNKNOWN, BUDGET(1 << 20), &j, &e);
+    int rc = json_decode_strict(ctx, &type_job, SLICE(s, strlen(s)), BUDGET(1 << 20), &j, &e);
     ck_assert_msg(rc == 0, "%s", e.text);
     return j;
 }

@@ -11,20 +11,20 @@
 #include "tests/lib/test.h"
 
 static int
-decode(const void *ctx, const struct type *t, const void *p, size_t n, void **ret, struct err *e)
+decode(const void *ctx, const struct type *t, struct slice in, void **ret, struct err *e)
 {
-    return mp_decode(ctx, t, p, n, BUDGET(1 << 20), ret, e);
+    return mp_decode(ctx, t, in, BUDGET(1 << 20), ret, e);
 }
 
-#define BYTES(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
+#define BYTES(...) SLICE(((const uint8_t[]){__VA_ARGS__}), sizeof((const uint8_t[]){__VA_ARGS__}))
 
 static void
-refuse(const struct type *t, const uint8_t *p, size_t n, const char *error)
+refuse(const struct type *t, struct slice in, const char *error)
 {
     auto_mem void *ctx = mem_ctx("test");
     struct err e = ERR_INIT;
     void *ret = NULL;
-    ck_assert_int_lt(decode(ctx, t, p, n, &ret, &e), 0);
+    ck_assert_int_lt(decode(ctx, t, in, &ret, &e), 0);
     ck_assert_str_eq(e.text, error);
     ck_assert_ptr_null(ret);
 }
@@ -54,12 +54,12 @@ START_TEST(other_writers_are_understood)
         0x7f, 0xda, 0, 1, 'x',
         0x7e, 0xd6, 1, 2, 3, 4, 5,
         1, 0xd9, 2, 'm', 'e'};
-    ck_assert_msg(decode(ctx, &type_task_group, p, sizeof(p), &ret, &e) == 0, "%s", e.text);
+    ck_assert_msg(decode(ctx, &type_task_group, SLICE(p, sizeof(p)), &ret, &e) == 0, "%s", e.text);
     struct task_group *g = ret;
     ck_assert_int_eq(g->count.v, 7);
     ck_assert_str_eq(g->name, "me");
     /* but not where the outermost object may hold nothing unknown */
-    ck_assert_int_eq(mp_decode_strict(ctx, &type_task_group, p, sizeof(p), BUDGET(1 << 20), &ret, &e),
+    ck_assert_int_eq(mp_decode_strict(ctx, &type_task_group, SLICE(p, sizeof(p)), BUDGET(1 << 20), &ret, &e),
                      -ERR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(e.text, "field 32767 is not known"));
     err_clear(&e);
@@ -132,7 +132,7 @@ START_TEST(depth_and_memory_are_bounded)
         memset(deep, 0x91, 100002);
         deep[0] = 0x81;
         deep[1] = k ? 4 : 99;
-        ck_assert_int_lt(decode(ctx, &type_task, deep, 100002, &ret, &e), 0);
+        ck_assert_int_lt(decode(ctx, &type_task, SLICE(deep, 100002), &ret, &e), 0);
         ck_assert_ptr_nonnull(strstr(e.text, "nested deeper than 64 levels"));
     }
     /* a list of empty tasks: one byte each on the wire, hundreds in memory */
@@ -143,7 +143,7 @@ START_TEST(depth_and_memory_are_bounded)
     memset(wide, 0x80, n + 5);
     memcpy(wide, (uint8_t[]){0x81, 9, 0xdc, (uint8_t)(n >> 8), (uint8_t)n}, 5);
     size_t before = talloc_total_size(ctx);
-    ck_assert_int_eq(decode(ctx, &type_task_group, wide, n + 5, &ret, &e), -ERR_LIMIT);
+    ck_assert_int_eq(decode(ctx, &type_task_group, SLICE(wide, n + 5), &ret, &e), -ERR_LIMIT);
     ck_assert_uint_eq(talloc_total_size(ctx), before);
     ck_assert_ptr_nonnull(strstr(e.text, "needs more memory than one may take: 1024 KiB for 60005 bytes"));
 }
@@ -161,7 +161,7 @@ START_TEST(garbage_gives_one_error_or_an_object)
             p[j] = (uint8_t)(j == 0 ? 0x80 + filler_u64(&f) % 16 : filler_u64(&f));
         struct err e = ERR_INIT;
         void *ret = NULL;
-        int rc = decode(ctx, t, p, n, &ret, &e);
+        int rc = decode(ctx, t, SLICE(p, n), &ret, &e);
         ck_assert((rc == 0) == (e.text[0] == 0));
     }
 }
@@ -179,7 +179,7 @@ START_TEST(mutations)
             struct err e = ERR_INIT;
             void *ret = NULL;
             b.data[filler_u64(&f) % b.len] ^= (uint8_t)(1 << filler_u64(&f) % 8);
-            if (mp_decode(ctx, &type_allocation, b.data, b.len, BUDGET(8 << 20), &ret, &e) == 0) {
+            if (mp_decode(ctx, &type_allocation, SLICE(b.data, b.len), BUDGET(8 << 20), &ret, &e) == 0) {
                 auto_buf struct buf again = BUF_INIT(64 << 20);
                 mp_encode(&again, &type_allocation, ret);
                 ck_assert_int_eq(buf_error(&again), 0);
@@ -255,7 +255,7 @@ START_TEST(msgpack_c_agrees)
         msgpack_pack_object(&pk, u.data);
         struct err e = ERR_INIT;
         void *back = NULL;
-        ck_assert_msg(mp_decode(ctx, t, sb.data, sb.size, BUDGET(64 << 20), &back, &e) == 0, "%s: %s",
+        ck_assert_msg(mp_decode(ctx, t, SLICE(sb.data, sb.size), BUDGET(64 << 20), &back, &e) == 0, "%s: %s",
                       t->name, e.text);
         ck_assert(codec_equal(t, obj, back, 0));
         msgpack_sbuffer_destroy(&sb);
@@ -276,8 +276,8 @@ written_as_read(const void *ctx, const struct type *t, const void *obj, const st
     ck_assert_msg(buf_error(&b) == (fits ? 0 : -ERR_INVALID), "%s.%s", t->name, f->wire);
     ck_assert_msg((codec_check(t, obj, &e) == 0) == fits, "%s.%s", t->name, f->wire);
     if (fits)
-        ck_assert_msg(mp_decode(ctx, t, b.data, b.len, BUDGET(64 << 20), &back, &e) == 0,
-                      "%s.%s: %s", t->name, f->wire, e.text);
+        ck_assert_msg(mp_decode(ctx, t, SLICE(b.data, b.len), BUDGET(64 << 20), &back, &e) == 0, "%s.%s: %s",
+                      t->name, f->wire, e.text);
 }
 
 static char *
@@ -327,7 +327,7 @@ START_TEST(what_the_reader_refuses_is_not_written)
         mp_encode(&b, &type_task, &t);
         ck_assert_int_eq(buf_error(&b), depth == 0 || depth >= CODEC_DEPTH_MAX ? -ERR_INVALID : 0);
         if (buf_error(&b) == 0)
-            ck_assert_msg(decode(ctx, &type_task, b.data, b.len, &back, &e) == 0, "%s", e.text);
+            ck_assert_msg(decode(ctx, &type_task, SLICE(b.data, b.len), &back, &e) == 0, "%s", e.text);
         if (depth == 0)
             zero = (struct value){.kind = VALUE_NULL};
         struct value *up = mem_new(ctx, struct value), **one = mem_new(ctx, struct value *);

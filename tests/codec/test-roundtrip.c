@@ -26,7 +26,7 @@ check_json(const void *ctx, const struct type *t, const void *obj, unsigned flag
     void *back = NULL;
     json_encode(&b, t, obj, flags);
     ck_assert_int_eq(buf_error(&b), 0);
-    int rc = json_decode(ctx, t, (char *)b.data, b.len, JSON_REFUSE_UNKNOWN, BUDGET(64 << 20), &back, &e);
+    int rc = json_decode_strict(ctx, t, SLICE(b.data, b.len), BUDGET(64 << 20), &back, &e);
     ck_assert_msg(rc == 0, "%s: %s\n%s", t->name, e.text, buf_str(&b));
     ck_assert_msg(codec_equal(t, obj, back, 0), "%s differs: %s", t->name, buf_str(&b));
     json_encode(&again, t, back, flags);
@@ -41,7 +41,7 @@ check_msgpack(const void *ctx, const struct type *t, const void *obj)
     void *back = NULL;
     mp_encode(&b, t, obj);
     ck_assert_int_eq(buf_error(&b), 0);
-    int rc = mp_decode(ctx, t, b.data, b.len, BUDGET(64 << 20), &back, &e);
+    int rc = mp_decode(ctx, t, SLICE(b.data, b.len), BUDGET(64 << 20), &back, &e);
     ck_assert_msg(rc == 0, "%s: %s", t->name, e.text);
     ck_assert_msg(codec_equal(t, obj, back, 0), "%s differs", t->name);
     mp_encode(&again, t, back);
@@ -50,7 +50,7 @@ check_msgpack(const void *ctx, const struct type *t, const void *obj)
     /* every truncation fails with words, and without a leak for the sanitizer to find */
     for (size_t n = 0; n < b.len && n < 300; n++) {
         struct err te = ERR_INIT;
-        ck_assert_int_lt(mp_decode(ctx, t, b.data, n, BUDGET(64 << 20), &back, &te), 0);
+        ck_assert_int_lt(mp_decode(ctx, t, SLICE(b.data, n), BUDGET(64 << 20), &back, &te), 0);
         ck_assert(te.text[0]);
     }
 }
@@ -66,7 +66,7 @@ check_lean(const void *ctx, const struct type *t, const void *obj, unsigned flag
     mp_encode(&b, t, obj);
     json_encode(&want, t, obj, flags);
     json_encode_row(&want, t, obj, flags);
-    ck_assert_int_eq(lean_open(ctx, l, b.data, b.len, BUDGET(64 << 20), &part, &e), 0);
+    ck_assert_int_eq(lean_open(ctx, l, SLICE(b.data, b.len), BUDGET(64 << 20), &part, &e), 0);
     lean_write(&got, l, part, flags);
     lean_write_row(&got, l, part, flags);
     ck_assert_str_eq(buf_str(&want), buf_str(&got));
@@ -74,11 +74,11 @@ check_lean(const void *ctx, const struct type *t, const void *obj, unsigned flag
     if (t->n_fields > 0)
         ck_assert_int_eq(codec_field_empty(first, part), codec_field_empty(first, obj));
     for (size_t n = 0; n < b.len && n < 300; n++)
-        ck_assert_int_lt(lean_open(ctx, l, b.data, n, BUDGET(64 << 20), &part, &e), 0);
+        ck_assert_int_lt(lean_open(ctx, l, SLICE(b.data, n), BUDGET(64 << 20), &part, &e), 0);
     for (size_t at = 1; at < b.len && at < 300; at++) { /* no crash; whatever it says */
         auto_buf struct buf any = BUF_INIT(64 << 20);
         b.data[at] ^= 0xc1;
-        if (lean_open(ctx, l, b.data, b.len, BUDGET(64 << 20), &part, &e) == 0)
+        if (lean_open(ctx, l, SLICE(b.data, b.len), BUDGET(64 << 20), &part, &e) == 0)
             lean_write(&any, l, part, flags);
         b.data[at] ^= 0xc1;
     }
@@ -154,7 +154,7 @@ START_TEST(json_of_bytes_is_in_the_order_of_the_schema)
         memcpy(at, swaps[i].to, swaps[i].n);
     }
     json_encode(&want, &type_job, &j, 0);
-    ck_assert_int_eq(lean_open(ctx, l, b.data, b.len, BUDGET(1 << 20), &obj, &e), 0);
+    ck_assert_int_eq(lean_open(ctx, l, SLICE(b.data, b.len), BUDGET(1 << 20), &obj, &e), 0);
     lean_write(&got, l, obj, 0);
     ck_assert_str_eq(buf_str(&want), buf_str(&got));
 }
@@ -183,7 +183,7 @@ START_TEST(a_lean_row_is_a_projection)
     s->status = "made";
     s->meta = (struct str_map){0};
     json_encode(&want, &type_job_list_stub, s, 0);
-    ck_assert_int_eq(lean_open(ctx, l, b.data, b.len, BUDGET(1 << 20), &obj, &e), 0);
+    ck_assert_int_eq(lean_open(ctx, l, SLICE(b.data, b.len), BUDGET(1 << 20), &obj, &e), 0);
     const struct job *part = obj;
     ck_assert_str_eq(part->id, "j");
     ck_assert_str_eq(part->status, "running");
@@ -205,7 +205,7 @@ START_TEST(decoded_containers_grow)
     void *ret = NULL;
     static const char text[] = "{\"Datacenters\":[\"a\",\"b\",\"c\"],\"Meta\":{\"b\":\"1\",\"a\":\"2\","
                                "\"c\":\"3\"},\"TaskGroups\":[]}";
-    ck_assert_int_eq(json_decode(ctx, &type_job, text, strlen(text), 0, BUDGET(1 << 20), &ret, &e), 0);
+    ck_assert_int_eq(json_decode(ctx, &type_job, SLICE(text, strlen(text)), BUDGET(1 << 20), &ret, &e), 0);
     struct job *jobs[2] = {ret, codec_clone(ctx, &type_job, ret)};
     for (int k = 0; k < 2; k++) {
         struct job *j = jobs[k];

@@ -17,8 +17,7 @@ parse(const void *ctx, const char *json)
 {
     void *obj;
     struct err e = ERR_INIT;
-    int r = json_decode(ctx, &type_job, json, strlen(json), JSON_REFUSE_UNKNOWN, BUDGET(1 << 20),
-                        &obj, &e);
+    int r = json_decode_strict(ctx, &type_job, SLICE(json, strlen(json)), BUDGET(1 << 20), &obj, &e);
     ck_assert_msg(r == 0, "%s", e.text);
     job_canonicalize(ctx, obj);
     return obj;

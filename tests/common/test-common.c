@@ -242,28 +242,26 @@ START_TEST(options)
         {"n", OPT_INT, &n, "n", "", NULL},             {"wait", OPT_DURATION, &d, "d", "", NULL},
         {"config", OPT_LIST, &cfg, "path", "", NULL},  {NULL, OPT_BOOL, NULL, NULL, NULL, NULL},
     };
-    const struct opt *tables[] = {table};
+    const struct opt *tables[] = {table, NULL};
     const char *argv[] = {"x",  "-dev", "job.hcl", "--address=http://x", "-n", "3", "-wait", "2m", "-config",
                     "a",  "-config=b", "--", "-rest"};
-    const char **args;
-    size_t n_args;
+    struct opt_list args;
     struct err e = ERR_INIT;
-    ck_assert_int_eq(opt_parse(ctx, tables, 1, ARRAY_LEN(argv), (char **)argv, &args, &n_args, &e), 0);
+    ck_assert_int_eq(opt_parse(ctx, tables, ARRAY_LEN(argv), (char **)argv, &args, &e), 0);
     ck_assert(dev && seen && n == 3 && d == 120 * NS_PER_S && cfg.n == 2);
     ck_assert_str_eq(addr, "http://x");
-    ck_assert_uint_eq(n_args, 2);
-    ck_assert_str_eq(args[1], "-rest");
+    ck_assert_uint_eq(args.n, 2);
+    ck_assert_str_eq(args.v[1], "-rest");
     const char *command[] = {"x", "-n", "4", "id", "--", "ls", "-n", "--", "x"}; /* of another program */
-    ck_assert_int_eq(opt_parse_leading(ctx, tables, 1, ARRAY_LEN(command), (char **)command, &args, &n_args,
-                                       &e), 0);
-    ck_assert(n == 4 && n_args == 5);
-    ck_assert_str_eq(args[2], "-n");
-    ck_assert_str_eq(args[3], "--");
+    ck_assert_int_eq(opt_parse_leading(ctx, tables, ARRAY_LEN(command), (char **)command, &args, &e), 0);
+    ck_assert(n == 4 && args.n == 5);
+    ck_assert_str_eq(args.v[2], "-n");
+    ck_assert_str_eq(args.v[3], "--");
     const char *bad[] = {"x", "-adress=1"};
-    ck_assert_int_eq(opt_parse(ctx, tables, 1, 2, (char **)bad, &args, &n_args, &e), -ERR_INVALID);
+    ck_assert_int_eq(opt_parse(ctx, tables, 2, (char **)bad, &args, &e), -ERR_INVALID);
     ck_assert_str_eq(e.text, "unknown flag \"-adress\": did you mean \"-address\"?");
     const char *help[] = {"x", "-h"};
-    ck_assert_int_eq(opt_parse(ctx, tables, 1, 2, (char **)help, &args, &n_args, &e), 1);
+    ck_assert_int_eq(opt_parse(ctx, tables, 2, (char **)help, &args, &e), 1);
 }
 END_TEST
 

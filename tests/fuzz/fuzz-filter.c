@@ -24,7 +24,7 @@ sample(const void *ctx, const struct type *t)
         "{\"ID\":\"n\",\"Attributes\":{\"kernel.name\":\"linux\"},\"Drivers\":{\"exec\":"
         "{\"Detected\":true}},\"Links\":null,\"NodeResources\":{\"Cpu\":{\"CpuShares\":9}}}";
     const char *text = t == &type_job ? job : node;
-    ASSERT(json_decode(ctx, t, text, strlen(text), 0, BUDGET(1 << 20), &obj, &e) == 0);
+    ASSERT(json_decode(ctx, t, SLICE(text, strlen(text)), BUDGET(1 << 20), &obj, &e) == 0);
     return obj;
 }
 

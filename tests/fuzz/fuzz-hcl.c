@@ -47,7 +47,7 @@ layout(const void *ctx, const char *s, size_t n)
     ASSERT(r == -ERR_LIMIT || (r < 0) == (d.errors > 0));
     if (r < 0)
         return;
-    ASSERT(hcl_parse(ctx, "again.hcl", (const char *)b.data, b.len, 0, &body, &d) == 0);
+    ASSERT(hcl_parse(ctx, "again.hcl", SLICE(b.data, b.len), 0, &body, &d) == 0);
     size_t i = 0, k = 0;
     for (;; i++, k++) {
         i = next(s, n, i);
@@ -116,7 +116,7 @@ configuration(const void *ctx, const char *s, size_t n, unsigned flags)
     struct hcl_diags d = HCL_DIAGS_INIT;
     struct hcl_body *body = NULL;
     void *obj = NULL;
-    int r = hcl_parse(ctx, "fuzz", s, n, flags, &body, &d);
+    int r = hcl_parse(ctx, "fuzz", SLICE(s, n), flags, &body, &d);
     if (r == 0)
         r = hcl_decode(ctx, body, &type_agent_config, flags, &obj, &d);
     ASSERT((r == 0) == (d.errors == 0) && (r == 0) == (obj != NULL));

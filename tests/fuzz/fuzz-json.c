@@ -40,14 +40,13 @@ fuzz_type(const void *ctx, const struct type *t, const char *s, size_t n)
     void *obj = NULL, *again = NULL;
     struct err e = ERR_INIT;
     auto_buf struct buf b = BUF_INIT(64 << 20), b2 = BUF_INIT(64 << 20);
-    if (json_decode(ctx, t, s, n, 0, BUDGET(8 << 20), &obj, &e)) {
+    if (json_decode(ctx, t, SLICE(s, n), BUDGET(8 << 20), &obj, &e)) {
         must(e.text[0] != 0);
         return;
     }
     json_encode(&b, t, obj, 0);
     must(buf_error(&b) == 0);
-    must(json_decode(ctx, t, (char *)b.data, b.len, JSON_REFUSE_UNKNOWN, BUDGET(64 << 20), &again,
-                     &e) == 0);
+    must(json_decode_strict(ctx, t, SLICE(b.data, b.len), BUDGET(64 << 20), &again, &e) == 0);
     must(codec_equal(t, obj, again, 0));
     json_encode(&b2, t, again, 0);
     must(b.len == b2.len && memcmp(b.data, b2.data, b.len) == 0);

@@ -24,13 +24,13 @@ fuzz_type(const void *ctx, const struct type *t, const uint8_t *p, size_t n)
     void *obj = NULL, *again = NULL;
     struct err e = ERR_INIT;
     auto_buf struct buf b = BUF_INIT(64 << 20), b2 = BUF_INIT(64 << 20);
-    if (mp_decode(ctx, t, p, n, BUDGET(8 << 20), &obj, &e)) {
+    if (mp_decode(ctx, t, SLICE(p, n), BUDGET(8 << 20), &obj, &e)) {
         must(e.text[0] != 0);
         return;
     }
     mp_encode(&b, t, obj);
     must(buf_error(&b) == 0);
-    must(mp_decode(ctx, t, b.data, b.len, BUDGET(64 << 20), &again, &e) == 0);
+    must(mp_decode(ctx, t, SLICE(b.data, b.len), BUDGET(64 << 20), &again, &e) == 0);
     must(codec_equal(t, obj, again, 0));
     must(codec_hash(t, obj, 0) == codec_hash(t, again, 0));
     mp_encode(&b2, t, again);

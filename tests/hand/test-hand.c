@@ -53,10 +53,9 @@ made(void *ctx, const char *task, const char *json, struct err *e)
     void *t = NULL;
     struct str_list sources;
     err_clear(e);
-    if (json_decode(ctx, &type_hand_task, json, strlen(json), JSON_REFUSE_UNKNOWN, BUDGET(1 << 20),
-                    &t, e) < 0 ||
+    if (json_decode_strict(ctx, &type_hand_task, SLICE(json, strlen(json)), BUDGET(1 << 20), &t, e) < 0 ||
         allow_task(&hand, ALLOC, task, t, e) < 0 ||
-        places_find(ctx, &hand, ALLOC, task, t, &sources, e) < 0)
+        places_find(ctx, &hand, mem_printf(ctx, "%s/%s", ALLOC, task), t, &sources, e) < 0)
         return NULL;
     struct value *doc = document_make(ctx, &hand, ALLOC, task, t, &sources);
     struct buf b = BUF_INIT(1 << 20);
@@ -247,8 +246,9 @@ START_TEST(the_network_of_a_group)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         void *n = NULL;
         struct err e = ERR_INIT;
-        ck_assert_int_eq(json_decode(ctx, &type_hand_network, rows[i].json, strlen(rows[i].json),
-                                     JSON_REFUSE_UNKNOWN, BUDGET(1 << 20), &n, &e),
+        ck_assert_int_eq(json_decode_strict(ctx, &type_hand_network,
+                                            SLICE(rows[i].json, strlen(rows[i].json)), BUDGET(1 << 20), &n,
+                                            &e),
                          0);
         ck_assert_msg((allow_network(&hand, n, &e) < 0) == (rows[i].why != NULL), "row %zu", i);
         ck_assert_msg(!rows[i].why || strstr(e.text, rows[i].why), "row %zu: %s", i, e.text);

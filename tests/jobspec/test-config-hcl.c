@@ -14,7 +14,7 @@ load(const void *ctx, const char *text, bool json, const char **ret_text)
     struct hcl_body *body;
     void *obj = NULL;
     unsigned flags = HCL_LITERAL | (json ? HCL_JSON : HCL_LOOSE);
-    int r = hcl_parse(ctx, "c", text, strlen(text), flags, &body, &d);
+    int r = hcl_parse(ctx, "c", SLICE(text, strlen(text)), flags, &body, &d);
     if (r == 0)
         r = hcl_decode(ctx, body, &type_agent_config, flags, &obj, &d);
     const char *t = hcl_diags_text(ctx, &d, true);

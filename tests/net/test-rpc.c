@@ -127,7 +127,7 @@ client_new(bool local)
     struct err e = ERR_INIT;
     if (local)
         return rpc_local(loop, services, ARRAY_LEN(services), svc);
-    server = rpc_listen(loop, "127.0.0.1", 0, services, ARRAY_LEN(services), svc, &e);
+    server = rpc_listen(loop, &(struct addr){.host = "127.0.0.1"}, services, ARRAY_LEN(services), svc, &e);
     ck_assert_msg(server != NULL, "%s", e.text);
     char addr[64];
     snprintf(addr, sizeof(addr), "127.0.0.1:%u", rpc_server_port(server));
@@ -326,7 +326,7 @@ START_TEST(reconnects_when_the_server_returns)
     bool never = false;
     loop_run_until(loop, &never, 60);
     ck_assert(!b.done);
-    server = rpc_listen(loop, "127.0.0.1", port, services, 1, svc, &e);
+    server = rpc_listen(loop, &(struct addr){.host = "127.0.0.1", .port = port}, services, 1, svc, &e);
     ck_assert_msg(server != NULL, "%s", e.text);
     ck_assert(loop_run_until(loop, &b.done, 10000));
     ck_assert_str_eq(b.id, "web");
@@ -345,7 +345,7 @@ static const char *
 listening(struct rpc_server **s, char addr[64])
 {
     struct err e = ERR_INIT;
-    *s = rpc_listen(loop, "127.0.0.1", 0, services, 1, svc, &e);
+    *s = rpc_listen(loop, &(struct addr){.host = "127.0.0.1"}, services, 1, svc, &e);
     ck_assert_msg(*s != NULL, "%s", e.text);
     snprintf(addr, 64, "127.0.0.1:%u", rpc_server_port(*s));
     return addr;
@@ -392,7 +392,7 @@ START_TEST(other_servers_are_learned_and_the_first_is_kept)
     /* the other one alone is told, and goes: the configuration's is asked again */
     const char *one[] = {b};
     ck_assert_int_eq(rpc_set_servers(c, &(struct str_list){one, 1}, &e), 1);
-    server = rpc_listen(loop, "127.0.0.1", port, services, 1, svc, &e);
+    server = rpc_listen(loop, &(struct addr){.host = "127.0.0.1", .port = port}, services, 1, svc, &e);
     ck_assert_msg(server != NULL, "%s", e.text);
     rpc_server_close(second);
     second = NULL;

@@ -163,7 +163,8 @@ start(bool local)
     if (local) {
         client = rpc_local(loop, services, ARRAY_LEN(services), &accepted[0]);
     } else {
-        server = rpc_listen(loop, "127.0.0.1", 0, services, ARRAY_LEN(services), &accepted[0], &e);
+        server = rpc_listen(loop, &(struct addr){.host = "127.0.0.1"}, services, ARRAY_LEN(services),
+                            &accepted[0], &e);
         ck_assert_msg(server != NULL, "%s", e.text);
         snprintf(addr, sizeof(addr), "127.0.0.1:%u", rpc_server_port(server));
         client = rpc_dial(loop, &(struct str_list){v, 1}, NULL, &e);

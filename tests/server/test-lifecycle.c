@@ -202,16 +202,17 @@ START_TEST(watches_wake_for_what_they_watch)
     uint64_t seen = state_applied(t);
     state_read_end(t);
     struct woken job = {0}, other = {0}, table = {0}, nodes = {0}, late = {0}, gone = {0};
-    ck_assert_ptr_nonnull(server_watch(f.s, STATE_BIT(STATE_JOBS), state_key_job("default", "web"),
-                                       seen, WAIT_MS, on_wake, &job));
-    struct server_watch *o =
-        server_watch(f.s, STATE_BIT(STATE_JOBS), state_key_job("default", "other"), seen, 60000,
-                     on_wake, &other);
-    server_watch(f.s, STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_NODES), 0, seen, WAIT_MS, on_wake,
-                 &table);
-    server_watch(f.s, STATE_BIT(STATE_NODES), 0, seen, 50, on_wake, &nodes);
+    ck_assert_ptr_nonnull(server_watch(
+        f.s, &(struct watch_on){STATE_BIT(STATE_JOBS), state_key_job("default", "web"), seen, WAIT_MS},
+        on_wake, &job));
+    struct server_watch *o = server_watch(
+        f.s, &(struct watch_on){STATE_BIT(STATE_JOBS), state_key_job("default", "other"), seen, 60000},
+        on_wake, &other);
+    server_watch(f.s, &(struct watch_on){STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_NODES), 0, seen, WAIT_MS},
+                 on_wake, &table);
+    server_watch(f.s, &(struct watch_on){STATE_BIT(STATE_NODES), 0, seen, 50}, on_wake, &nodes);
     struct server_watch *g =
-        server_watch(f.s, STATE_BIT(STATE_JOBS), 0, seen, WAIT_MS, on_wake, &gone);
+        server_watch(f.s, &(struct watch_on){STATE_BIT(STATE_JOBS), 0, seen, WAIT_MS}, on_wake, &gone);
     server_watch_cancel(g);
     struct job_register_request req = {.job = real_job(tmp, "web", 1)};
     call(&f, tmp, RPC_JOB_REGISTER, &req);
@@ -220,8 +221,8 @@ START_TEST(watches_wake_for_what_they_watch)
     ck_assert_int_eq(job.why, WAKE_CHANGED);
     ck_assert_int_eq(table.why, WAKE_CHANGED);
     /* Parked too late for the change, but it says what it saw. */
-    server_watch(f.s, STATE_BIT(STATE_JOBS), state_key_job("default", "x"), seen, WAIT_MS, on_wake,
-                 &late);
+    server_watch(f.s, &(struct watch_on){STATE_BIT(STATE_JOBS), state_key_job("default", "x"), seen, WAIT_MS},
+                 on_wake, &late);
     ck_assert(!late.done);
     ck_assert(loop_run_until(f.l, &late.done, WAIT_MS));
     ck_assert_int_eq(late.why, WAKE_CHANGED);

@@ -369,7 +369,7 @@ START_TEST(survives_the_disk)
     mp_encode(&b, &type_client_task, m.t);
     void *back = NULL;
     struct err e = ERR_INIT;
-    ck_assert_int_eq(mp_decode(ctx, &type_client_task, b.data, b.len, BUDGET(1 << 20), &back, &e), 0);
+    ck_assert_int_eq(mp_decode(ctx, &type_client_task, SLICE(b.data, b.len), BUDGET(1 << 20), &back, &e), 0);
     ck_assert(codec_equal(&type_client_task, m.t, back, 0));
     m.t = back;
     for (int i = 0; i < 12; i++)

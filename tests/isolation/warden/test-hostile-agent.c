@@ -344,8 +344,8 @@ agent_answer(struct agent *a)
     auto_mem void *ctx = mem_ctx("answer");
     void *ret = NULL;
     struct err e = ERR_INIT;
-    ck_assert_int_eq(
-        mp_decode(ctx, &type_warden_response, buf, (size_t)n, BUDGET(8 << 20), &ret, &e), 0);
+    ck_assert_int_eq(mp_decode(ctx, &type_warden_response, SLICE(buf, (size_t)n), BUDGET(8 << 20), &ret, &e),
+                     0);
     a->answered++;
     const struct warden_response *w = ret;
     return (int)w->code;

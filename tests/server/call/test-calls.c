@@ -305,7 +305,7 @@ peer_open(struct other *p)
     static const struct rpc_service v[] = {{RPC_JOB_LIST, peer_asked}, {RPC_JOB_REGISTER, peer_asked}};
     struct err e = ERR_INIT;
 
-    p->server = rpc_listen(fx.w->loop, "127.0.0.1", 0, v, ARRAY_LEN(v), p, &e);
+    p->server = rpc_listen(fx.w->loop, &(struct addr){.host = "127.0.0.1"}, v, ARRAY_LEN(v), p, &e);
     ck_assert_msg(p->server != NULL, "%s", e.text);
     snprintf(p->addr, sizeof(p->addr), "127.0.0.1:%u", rpc_server_port(p->server));
 }

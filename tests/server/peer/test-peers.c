@@ -50,7 +50,7 @@ pair_open(struct pair *p)
     static const struct core_net net = {no_send, nothing, nothing, NULL};
     struct err e = ERR_INIT;
     p->loop = loop_new();
-    p->listen = rpc_listen(p->loop, "127.0.0.1", 0, NULL, 0, NULL, &e);
+    p->listen = rpc_listen(p->loop, &(struct addr){.host = "127.0.0.1"}, NULL, 0, NULL, &e);
     ck_assert(p->listen != NULL);
     snprintf(p->addr, sizeof(p->addr), "127.0.0.1:%u", rpc_server_port(p->listen));
     for (unsigned i = 0; i < 2; i++) {

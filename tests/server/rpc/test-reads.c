@@ -243,8 +243,7 @@ parts_of(struct world *w, struct list_request *req, size_t *ret_parts)
     } while (!str_empty(q->next_token));
     buf_puts(&text, text.len > 0 ? "]" : "[]");
     text.data[0] = '[';
-    int rc = json_decode_list(w, &type_job_list_stub, (char *)text.data, text.len,
-                              BUDGET(256 << 20), &l, &e);
+    int rc = json_decode_list(w, &type_job_list_stub, SLICE(text.data, text.len), BUDGET(256 << 20), &l, &e);
     ck_assert_msg(rc == 0, "%s", e.text);
     return l;
 }
