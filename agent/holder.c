@@ -24,7 +24,7 @@
 #define NO_SUCH_UNIT "org.freedesktop.systemd1.NoSuchUnit"
 #define RUN_DIR "/run/paddock" /* of the installed unit */
 
-/* One job of systemd's, from the call that returns it to its end. */
+/* A job of systemd's, from the call that returns it to the job's end. */
 struct wait {
     const struct sdbus *so;
     sd_bus *bus;

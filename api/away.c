@@ -11,8 +11,8 @@
 #define FENCE_DRIFT_LEAST (5 * NS_PER_S) /* and so much more */
 #define END_AT_LEAST (5 * NS_PER_S) /* what ending the tasks takes, whatever their kill_timeout */
 
-/* What the clocks of a node and of the servers may differ by in that time, and what ending a task
- * takes. */
+/* By how much the clocks of a node and of the servers may differ in that time, and the time that
+ * ending a task takes. */
 static int64_t
 fence_drift(int64_t lost_after)
 {

@@ -23,7 +23,7 @@ bool group_replaces(const struct task_group *tg);
  * and went again before that was settled has two records of "unknown" in turn, and the second
  * counts (S17). */
 int64_t alloc_recorded(const struct allocation *a, const char *value);
-/* Unknown by record: it was, or is, and what came of it is not settled. */
+/* Unknown by record: the allocation was or is unknown, and its outcome is not settled. */
 bool alloc_was_unknown(const struct allocation *a);
 /* Unknown, and that for longer than its group allows (equality counts). */
 bool alloc_expired(const struct allocation *a, const struct task_group *tg, int64_t now);

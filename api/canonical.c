@@ -1,4 +1,14 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From a job as it was written to the job with every default of Nomad's (canonical.h). In this
+ * order: constraints, policies (restart, reschedule, migrate, update), group and task, which the
+ * two last sections use; what Nomad's own JSON says without meaning anything, which is dropped;
+ * job_canonicalize(), the way through all of that; and constraints that follow from what tasks ask
+ * for.
+ *
+ * Blocks that came later, such as disconnect, are in canonical_blocks.c. To run it twice changes
+ * nothing.
+ */
 #include "api/canonical.h"
 
 #include <string.h>

@@ -195,7 +195,7 @@ canonical_count(struct task_group *g)
         set_opt(&g->count, g->scaling->min.v);
 }
 
-/* What the disconnect block does not say, the fields say that it took the place of. */
+/* What the disconnect block leaves out is said by the older fields, whose place the block took. */
 static void
 older_disconnect(const void *ctx, struct task_group *g)
 {

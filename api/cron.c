@@ -1,4 +1,12 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Cron expressions of periodic jobs: cron.h has the grammar. A parsed expression is a bit for each
+ * value that matches, so that the next time is a search for bits.
+ *
+ * In this order: fields, days with their specials (L, W, #), whole expressions; which days of a
+ * month match; the next time on the wall, then in UTC by the zone; and the block of the job, which
+ * may have several expressions.
+ */
 #include "api/cron.h"
 
 #include <ctype.h>

@@ -12,9 +12,8 @@
 /* `i`, or for NULL one that asks for nothing. */
 const struct task_isolation *isolation_of(const struct task_isolation *i);
 
-/* The next option from *at on (first 0) that it asks for and that only a box gives, as its schema
- * line says
- * (`box`); NULL: no more. A driver that does not isolate has none of them. */
+/* The next option of `i` from *at on (first 0) that only a box gives, by the word `box` of the
+ * schema; NULL: no more. A driver that does not isolate has none of them. */
 const char *isolation_box(const struct task_isolation *i, size_t *at);
 
 /* Landlock has ports to hold it to. */

@@ -1,4 +1,11 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What validate.c asks about blocks beyond the tasks' own, in this order: warnings and rules of a
+ * group (disconnect, scaling, volumes), services and their checks, then a task (artifacts, mounts
+ * of volumes, devices, identities).
+ *
+ * Each rule complains in Nomad's words and goes on: a job is told everything at once.
+ */
 #include "api/validate_blocks.h"
 
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rules of blocks that a group or a task may have besides what it runs: Nomad's, whether the
- * block has an effect here yet or not.
+ * The rules of what else a group or a task may have in blocks, such as disconnect, scaling,
+ * volumes, services, artifacts and devices: Nomad's, whether the block has an effect here yet or
+ * not.
  */
 #ifndef PADDOCK_API_VALIDATE_BLOCKS_H
 #define PADDOCK_API_VALIDATE_BLOCKS_H

@@ -182,7 +182,8 @@ unsigned codec_member(const struct type *t, const void *obj);
 struct projection;
 const struct projection *projection_new(const void *ctx, const struct type *dst,
                                         const struct type *src);
-/* A new object of `dst`, owned by ctx. It shares what `src` refers to and must not outlive it. */
+/* A new object of `dst`, owned by ctx. The object shares what `src` refers to and must not outlive
+ * `src`. */
 void *codec_project(const void *ctx, const struct projection *p, const void *src);
 /* A projection as JSON without decoding what it is made of. Made once for many objects: of an
  * encoded `src` only the members that `needs` names (separated by spaces) are decoded; of `dst`

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Structural differences. Recursion follows the schema and values that bounded decoders made.
+ *
+ * In this order: differences as they are collected (fields, objects, sorting at the end); scalars
+ * as text; then one section for each shape of a field: maps of scalars, sets of strings, values,
+ * lists and maps of structs; and the dispatch by field, which calls them and is called by them.
  */
 #include "codec/diff.h"
 

@@ -106,7 +106,7 @@ put_colon(struct writer *w)
         out_putc(&w->o, ':');
 }
 
-/* The name of a member, after what separates it from the one before. */
+/* The name of a member, after the separator from the member before. */
 static inline void
 put_name(struct writer *w, bool *any, const struct field *f)
 {

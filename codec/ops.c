@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Clone, equality and hash of described objects.
+ * Clone, equality and hash of described objects: for each the element, the list or map, the field
+ * and then the object, by the field table.
+ *
+ * A clone is flat: each piece is owned by the root of the copy, not by the piece that holds it.
+ * Equality goes by meaning (NULL is "", null is empty). The hash is that of a canonical msgpack of
+ * the object (mp_write.c).
  */
 #include <math.h>
 #include <stdlib.h>

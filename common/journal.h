@@ -23,8 +23,8 @@ bool journal_active(void);
  * `prefix` and in upper case. The value may hold anything. */
 void journal_field(struct buf *b, const char *prefix, const char *name, const char *value);
 /* Sends what journal_field() collected: at most JOURNAL_BYTES_MAX, far below what the socket takes,
- * so that no memfd is needed. False when journald cannot be reached: say it elsewhere. A journald
- * that takes nothing for JOURNAL_WAIT_MS loses lines from then on, until it takes one again, which
+ * so that no memfd is needed. False when journald cannot be reached: say it elsewhere. Once
+ * journald has taken nothing for JOURNAL_WAIT_MS lines are lost, until a line is taken again, which
  * then has PADDOCK_LOG_LOST with their number: logging must not stop the agent. */
 bool journal_send(struct buf *b);
 

@@ -1,4 +1,12 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Numbers as text and from text, and where numbers come from. In this order: integers, floats and
+ * booleans; durations and sizes; times (RFC 3339); clocks; chance and UUIDs; CRC32C, in software
+ * and by the instruction of the processor.
+ *
+ * Durations are read as fixed-point numbers, so that no text loses a nanosecond. A parser looks at
+ * the whole string, and leaves *ret untouched when it fails.
+ */
 #include "common/num.h"
 
 #include <errno.h>

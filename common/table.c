@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/table.h over LMDB. The only file that includes <lmdb.h>.
+ * common/table.h over LMDB. The only file that includes <lmdb.h>. In this order: its codes as ours,
+ * the environment and its file, space in use and free, tables, transactions, rows, scans.
+ *
+ * A full disk must be an error, never a SIGBUS: the lock file is reserved before it is mapped, and
+ * a new file gets its name only when it is whole.
  */
 #include "common/table.h"
 

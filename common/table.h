@@ -3,9 +3,9 @@
  * Tables: ordered byte keys to byte values with snapshots, in one file (LMDB behind it; table.c
  * alone includes <lmdb.h>). Any number of read transactions in any thread, one writer at a time.
  *
- * A read transaction sees one moment and keeps the pages of that moment from being reused: hold it
- * for one evaluation or one answer, never while waiting for a peer. Slices point into the map and
- * live until the transaction ends or, in a write transaction, until the next write.
+ * A read transaction sees one moment and keeps the pages of that moment from being reused: hold the
+ * transaction for an evaluation or an answer, never while waiting for a peer. Slices point into the
+ * map and live until the transaction ends or, in a write transaction, until the next write.
  *
  * A key is 1..TABLE_KEY_MAX bytes. Functions return 0 or a negative code: -ERR_NOT_FOUND,
  * -ERR_LIMIT (the map is full), -ENOSPC (the disk is full: nothing was written, try again),

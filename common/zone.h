@@ -15,7 +15,7 @@ struct zone;
 
 /* Of the bytes of a file, version 2 or later; owned by `ctx`. -ERR_CORRUPT: it is none. */
 int zone_parse(const void *ctx, const void *p, size_t n, struct zone **ret, struct err *e);
-/* Seconds to add to UTC at that second; *ret_until: it holds before that one (INT64_MAX: for ever).
+/* Seconds to add to UTC at second `unix_s`, and until the second *ret_until (INT64_MAX: for ever).
  * `z` NULL: UTC. Pure. */
 int64_t zone_at(const struct zone *z, int64_t unix_s, int64_t *ret_until);
 /* The system's: "Europe/Berlin"; "" and "UTC" are UTC (*ret NULL), "Local" that of the machine.

@@ -8,7 +8,8 @@
 
 #include "common/mem.h"
 
-/* The library takes "chown =ep" for "chown": what ends a name for it is no part of one here. */
+/* The library takes "chown =ep" for "chown": where a name ends for the library, none goes on here.
+ */
 static bool
 find(const char *name, cap_value_t *ret)
 {

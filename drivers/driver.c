@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of drivers and the check of a task's config. Pure.
+ * The table of drivers and the check of a task's config. Pure. In this order: the table; the check
+ * of a config against the options of its driver, with the nearest name for one that is unknown; and
+ * the readers, with which a driver takes its options once they are checked.
  */
 #include "drivers/driver.h"
 

@@ -146,7 +146,7 @@ typedef void engine_told(void *arg, const struct hand_info *info); /* gone after
 struct engine {
     /* It is behind the engine hand: nothing is asked of it where that is not turned on. */
     bool hand;
-    /* Tells how it is, as soon as that is known, and whenever it is otherwise, until unwatch. The
+    /* Tells the state of the engine as soon as it is known, and each other one, until unwatch. The
      * place has no allocation. NULL members: it is always there. */
     struct engine_watch *(*watch)(const struct engine_place *p, engine_told *told, void *arg);
     void (*unwatch)(struct engine_watch *w);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Conversions between kinds of values, and type constraints. See eval.h.
+ *
+ * In this order: what a scalar is as text, number, integer and truth; the types that `type =` of a
+ * variable names, from the expression and back to text; conversion of a value to such a type, which
+ * says the path to the element that does not fit.
  */
 #include <math.h>
 #include <stdlib.h>

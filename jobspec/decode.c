@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decoding of bodies by field table. See decode.h.
+ * Decoding of bodies by field table. See decode.h. In this order: names and their errors; blocks;
+ * attributes; the fields of a body in the order of the schema; `dynamic` blocks; bodies of free
+ * form.
+ *
+ * Nothing here knows a type: what a job file has beyond its field tables comes in by the hooks of
+ * decode.h. An error does not end the decoding, so that a file is told all of its errors; the
+ * budget of the evaluator bounds both.
  */
 #include "jobspec/decode.h"
 
@@ -46,7 +52,7 @@ refuse_later(struct decoder *dc, const struct hcl_range *r, const char *name)
     return false;
 }
 
-/* An argument that may be there as long as it says what holds anyway. */
+/* An argument that may be there as long as its value is what holds anyway. */
 static bool
 refuse_value(struct decoder *dc, const struct hcl_range *r, const struct field *f)
 {

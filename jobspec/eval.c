@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The evaluator: expressions. See eval.h.
+ * The evaluator: expressions. See eval.h. In this order: the budget, to which steps and values are
+ * charged; making values; references (variables, locals, what is only known at run time);
+ * operators; collections and `for`; and last ev_expr(), which everything else calls back.
+ *
+ * A false or NULL result means that the diagnostic is told and the evaluation over.
  */
 #include "jobspec/eval.h"
 

@@ -170,7 +170,7 @@ lines_make(struct format *f)
     }
 }
 
-/* A level for each line that opens more than it closes, however many it opens. */
+/* A level for each line with more opening than closing brackets, however many there are. */
 static void
 indent(struct format *f)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scanner of HCL. See lex.h.
+ * The scanner of HCL. See lex.h. In this order: characters and identifiers; tokens of every mode;
+ * quoted templates; heredocs; normal text; lex_next(), which asks the mode on top of the stack; and
+ * lex_init(), which refuses a text that is not valid UTF-8 before anything is scanned.
  */
 #include "jobspec/lex.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The scanner of HCL: source bytes to tokens with exact ranges. A stack of modes (normal, quoted
- * template, heredoc) follows "${" and "%{" into expressions and out again, so the parser needs one
- * token of lookahead and never tells the scanner what it expects.
+ * template, heredoc) follows "${" and "%{" into expressions and out again, so the parser needs a
+ * single token of lookahead and never tells the scanner what to expect.
  */
 #ifndef PADDOCK_JOBSPEC_LEX_H
 #define PADDOCK_JOBSPEC_LEX_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Settings of a job file that blocks inherit, and defaults that Nomad's parser fills in already,
- * so that `job run -output` is the same: before job_canonicalize().
+ * Settings of a job file that blocks inherit, and the defaults of Nomad's parser, for the same
+ * output of `job run -output`: before job_canonicalize().
  */
 #ifndef PADDOCK_JOBSPEC_NORMALIZE_H
 #define PADDOCK_JOBSPEC_NORMALIZE_H

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parser of HCL: bodies, attributes and blocks. See parse.h.
+ * The parser of HCL: what both halves use, then bodies, attributes and blocks, and the ways in: a
+ * file, or an expression alone. See parse.h. Expressions are in parse_expr.c, templates in
+ * parse_tmpl.c.
+ *
+ * `tok` is the one token of lookahead: a parse function begins at its first token and ends with
+ * `tok` behind its last. The first error ends the parse: NULL or false is handed up.
  */
 #include "jobspec/parse.h"
 

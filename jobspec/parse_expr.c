@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parser of HCL: expressions. See parse.h.
+ * The parser of HCL: expressions. See parse.h. From the inside out: primaries (numbers, calls,
+ * names, `for`, tuples, objects, parentheses), what follows a value (attributes, indices, splats),
+ * unary and binary operators by precedence, and parse_expr() with the conditional.
+ *
+ * Within brackets a new line is a blank: `skip_nl` is set there, and restored before the token
+ * behind the closing bracket is read.
  */
 #include <string.h>
 

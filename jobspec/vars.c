@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Variables and locals of a job file. See vars.h.
+ * Variables and locals of a job file. See vars.h. In this order: declarations with their types and
+ * validations; the values that were given, later ones over earlier ones (environment, files,
+ * arguments); the checks of what each then has; and vars_load(), which does all that before the job
+ * is evaluated.
  */
 #include "jobspec/vars.h"
 

@@ -16,8 +16,8 @@ enum { HEAD = 4 };
 struct frame_conn {
     struct frame_config cfg;
     struct stream *stream;
-    struct buf in;      /* of a frame that is not whole, and what came before it was adopted */
-    struct timer *feed; /* that is looked at */
+    struct buf in;      /* a frame that is not whole yet, and bytes from before the adoption */
+    struct timer *feed; /* looks at those bytes */
     size_t limit;       /* bytes of a body now */
     uint8_t protocol;
     bool closed;

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The event loop over libuv: timers, the loop, watches and workers. See loop.h for the rules.
+ *
+ * Timers are ours, a heap behind a single handle of libuv, and those without delay a list, since a
+ * loop has tens of thousands of them and most are stopped before they fire. Then the loop itself:
+ * waiting, posts of other threads, the longest turn, the end with its count of what was left open;
+ * watches of descriptors; work for other threads; signals.
  */
 #include "net/loop.h"
 

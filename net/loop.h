@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The event loop: a thin wrapper over libuv (only net/ includes <uv.h>). One loop per I/O thread;
- * all functions but loop_post and loop_stop are called on the thread that runs it (or before it
- * runs).
+ * all functions but loop_post and loop_stop are called on the thread that runs the loop (or before
+ * the loop runs).
  *
  * Rules: nothing on the loop blocks. A callback comes exactly once per event and never from inside
  * the call that started it. Closing is counted: memory goes when libuv has closed the last handle,

@@ -132,10 +132,10 @@ struct rpc_client *rpc_local(struct loop *l, const struct rpc_service *services,
 void rpc_serve(struct rpc_client *c, const struct rpc_service *services, size_t n, void *arg);
 /* The servers that there are by now ("ip:port", RPC_SERVERS_MAX at most), in place of those of an
  * earlier call: they are tried before those of rpc_dial(), which are kept. The connection stays.
- * When there is one more, it goes to one of them by chance RPC_REBALANCE_MS to RPC_REBALANCE_MAX_MS
- * later, once no bytes stream and only reads are open, which are asked again. 0: they are these
- * already; 1: they are new; -ERR_INVALID, and nothing changes: one is no such address. Not of
- * rpc_local(). */
+ * When a server is new, the connection goes to one of them by chance RPC_REBALANCE_MS to
+ * RPC_REBALANCE_MAX_MS later, once no bytes stream and only reads are open, which are asked again.
+ * 0: the list is the same; 1: it is another; -ERR_INVALID, and nothing changes: one is no such
+ * address. Not of rpc_local(). */
 int rpc_set_servers(struct rpc_client *c, const struct str_list *servers, struct err *e);
 /* What it is connected to is of no use: another server is asked from now on, if there is one. Reads
  * that are open are asked again there, other calls fail with -ERR_CLOSED. */

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls that went out over a link, or wait for its connection.
+ * Calls that went out over a link, or wait for its connection. In this order: how a call ends,
+ * answers, the connection that comes and goes, and making a call.
+ *
+ * When the connection is lost, reads are sent again over the next one; another call fails, since
+ * nobody knows whether it was done. Each call is completed exactly once, never from inside
+ * rpc_send().
  */
 #include <stdlib.h>
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RPC client: a link over one connection that is made when needed, or two links in process.
+ * RPC client: a link over one connection that is made when needed, or two links in process. In this
+ * order: the carrier in process, two queues; the carrier over the network, which connects, waits
+ * and goes on to the next server; calls, which are the link's; the list of servers and how clients
+ * spread over it; life.
  */
 #include <stdio.h>
 #include <string.h>

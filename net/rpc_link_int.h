@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Private to net/: a link is one RPC connection, whoever made it and whatever carries it, with the
+ * Private to net/: a link is an RPC connection, whoever made and whatever carries it, with the
  * calls and streams under way in both directions. Ids are the caller's and the kind of a frame says
  * whose it is, so the two directions need not agree on them.
  *
- *   rpc_link.c     frames in, whose turn it is to send, life
+ *   rpc_link.c     frames in, who sends next, life
  *   rpc_serve.c    calls that came in
  *   rpc_calls.c    calls that went out
- *   rpc_stream.c   the bytes of a call that goes on: a transport
+ *   rpc_stream.c   the bytes of a call with `stream`: a transport
  */
 #ifndef PADDOCK_NET_RPC_LINK_INT_H
 #define PADDOCK_NET_RPC_LINK_INT_H

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls that came in over a link: from frames to handlers and back.
+ * Calls that came in over a link: from frames to handlers and back. In this order: how a call is
+ * let go (answered, cancelled, late, its link closed); dispatch, after the check of room; large
+ * requests, which a worker decodes and frees; frames; and what handlers use.
+ *
+ * A call is freed when it is answered, and lives on after its link: a late answer is dropped, never
+ * written to a link that is gone.
  */
 #include <stdio.h>
 #include <stdlib.h>

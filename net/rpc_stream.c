@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The bytes of a call that goes on, as a transport of streams. Each side sends what the other has
- * granted and no more; a grant follows what was taken by whoever reads, not what arrived, so a
- * reader that stalls costs a window. What may not be sent yet waits in the stream, and only then
- * counts as queued.
+ * granted and no more; a grant follows the bytes that the reader took, not those that arrived, so a
+ * stalled reader costs a window. What may not be sent yet waits in the stream, and only then counts
+ * as queued.
  */
 #include "common/hash.h"
 

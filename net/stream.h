@@ -54,8 +54,8 @@ struct listener_config {
     const char *busy; /* sent to a connection over the limits, then closed; may be NULL */
     /* A new connection: fill in ops and arg by stream_accept, in the call. */
     void (*on_accept)(void *arg, struct stream *s);
-    /* Before a connection over the limit of its address is refused: closes one of that address that
-     * nobody waits for; false: there is none. May be NULL. */
+    /* Before a connection over the limit of its address is refused: closes a connection of that
+     * address for which nobody waits; false: there is none. May be NULL. */
     bool (*make_room)(void *arg, const struct stream *s);
     void *arg;
 };

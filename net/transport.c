@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Transports over sockets, by libuv: TCP and unix.
+ * Transports over sockets, by libuv: TCP and unix. In this order: reading, writing (at once as far
+ * as the kernel takes it, the rest queued with memory of its own), the end, connecting with name
+ * resolution, addresses, and accepted connections, which may be handed to another process or
+ * adopted.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -45,8 +45,7 @@ struct transport {
     const struct transport_ops *ops;
     const struct transport_events *up;
     void *arg; /* of `up` */
-    bool patient; /* what carries it is watched for a peer that does not read: no time-out of its
-                     own */
+    bool patient; /* its carrier is watched for a peer that does not read: no time-out of its own */
 };
 
 /* A socket that does nothing yet; `up` and `arg` are still to be set. */

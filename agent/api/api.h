@@ -96,7 +96,7 @@ bool ask_bool(struct ask *a, const char *name, bool *ret);
 bool ask_int(struct ask *a, const char *name, int64_t *ret);
 /* Decodes the JSON body; NULL with a 400 sent. `optional`: an empty body is an empty object. */
 void *ask_body(struct ask *a, const struct type *t, bool optional);
-/* The same for what may be large: a worker decodes that, since the loop serves heartbeats, and
+/* The same for what may be large: a worker decodes the body, since the loop serves heartbeats, and
  * makes the call of it that then() asks for with ask_call(). It comes now or later, once, unless a
  * 400 was sent; the body is gone when the call is answered. */
 typedef void ask_body_fn(struct ask *a, void *body);
@@ -124,8 +124,8 @@ void ask_text(struct ask *a, struct buf *b, const char *content_type);
 void ask_object(struct ask *a, const struct type *t, const void *obj, const struct query_meta *m,
                 const char *missing);
 
-/* An answer that is put together of calls, of any length: a short one is answered whole, a longer
- * one is streamed, each part asked for when the reader has taken the one before. `ask` makes the
+/* An answer that is put together of calls, of any length: a short answer goes out whole, a longer
+ * one is streamed, each part asked for when the reader has taken the part before. `ask` makes the
  * next call; its completion adds to `held` and then calls one of the others. */
 struct parts {
     struct query_meta meta; /* of the first part, for the headers */

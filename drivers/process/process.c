@@ -31,7 +31,7 @@ limits_of(const void *ctx, const struct allocated_task_resources *r,
         int64_t mb = max > r->memory->memory_mb ? max : r->memory->memory_mb;
         if (max >= 0 && mb > 0 && mb < INT64_MAX / MB)
             l->memory_max = mb * MB;
-        /* what it was scheduled for is kept for it, the rest only lent */
+        /* the memory of its placement is kept for the task, the rest only lent */
         if (l->memory_low == 0 && mb > r->memory->memory_mb)
             l->memory_low = mib(r->memory->memory_mb);
     }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions on lists and maps.
+ * Functions on lists and maps, by the names they have in HCL: fn_NAME() each, whose rows are in the
+ * table of functions. Arguments have been converted and counted before. A result is charged to the
+ * budget before it is made, since `range` and `flatten` make much of little.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP client: a queue of exchanges over one kept connection, parsed by llhttp.
+ * HTTP client: a queue of exchanges over one kept connection, parsed by llhttp. In this order: how
+ * an exchange ends; the response, from llhttp's callbacks; requests, with bodies from memory or
+ * from a file; http_fetch(), the same for callers without a loop.
+ *
+ * A kept connection may have been closed by the server just as a request goes out: a GET of which
+ * nothing came back then goes over a new one, once.
  */
 #include <llhttp.h>
 #include <stdio.h>

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP server: answers, whole (compressed when asked for) or chunked with pull.
+ * HTTP server: answers, whole (compressed when asked for) or chunked with pull. In this order: what
+ * a handler reads of its request; heads; whole answers, and their compression by a worker; streams
+ * and tunnels.
+ *
+ * A request lives until its answer is complete, also when its connection is gone: then the answer
+ * is dropped here, and only here.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The strict check of HTTP header bytes: RFC 9112 sections 2.2, 3, 5 and 6.
+ * The strict check of HTTP header bytes: RFC 9112 sections 2.2, 3, 5 and 6. Pure; it runs before
+ * llhttp sees a byte, and refuses what two parsers could read in two ways: bare line ends, folded
+ * lines, blanks before the colon, several lengths. In this order: where the head ends, its lines,
+ * the head as a whole, the target and its query.
  */
 #include "net/http/scan_int.h"
 

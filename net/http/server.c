@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP server: listeners, life of connections, timers.
+ * HTTP server: listeners, life of connections, timers. Requests are in parse.c, answers in reply.c.
+ *
+ * A connection has a single timer, whose deadline is moved lazily: when it fires too early it is
+ * set again. One request of a connection is open at a time; bytes that come meanwhile wait, up to
+ * HTTP_PIPELINE_MAX. When an address has all the connections that it may have, idle ones give way
+ * to its next.
  */
 #include <stdio.h>
 #include <string.h>
@@ -305,7 +310,7 @@ http_server_serve(struct http_server *s, struct stream *st)
     s->conns = c;
     s->n_conns++;
     s->refs++;
-    /* a whole head, and what one read may bring on top of what is kept */
+    /* a whole head, and on top of the bytes kept those of a read */
     buf_init(&c->in, HTTP_PIPELINE_MAX + 2 * STREAM_READ_SIZE);
     c->since_ms = loop_now_ms(s->loop);
     http_conn_deadline(c, s->cfg.header_ms);

@@ -4,8 +4,8 @@
  * sockets and no time. Either role: who reads from a client wants masked frames, who reads from a
  * server unmasked ones. No extensions.
  *
- * Nothing is reserved before it has come: a header that announces much costs nothing, one that
- * announces more than the limit is refused at once. Without a message under way no memory is held.
+ * Nothing is reserved before it has come: a header that announces much costs nothing, and over the
+ * limit it is refused at once. Without a message under way no memory is held.
  */
 #ifndef PADDOCK_NET_HTTP_WS_FRAME_H
 #define PADDOCK_NET_HTTP_WS_FRAME_H
