@@ -310,6 +310,15 @@ closed_cb(uv_handle_t *h)
     talloc_free(h);
 }
 
+static bool
+posts_pending(struct loop *l)
+{
+    pthread_mutex_lock(&l->lock);
+    bool some = l->posts.n > 0;
+    pthread_mutex_unlock(&l->lock);
+    return some || l->due.at < l->due.n;
+}
+
 static void
 async_cb(uv_async_t *h)
 {
@@ -329,7 +338,7 @@ async_cb(uv_async_t *h)
         if (clock_mono_ns() >= end_ns)
             break;
     }
-    if (l->due.at < l->due.n)
+    if (posts_pending(l)) /* what came meanwhile may share the wakeup of this turn */
         uv_async_send(&l->async);
     if (atomic_load(&l->stop))
         uv_stop(&l->uv);
@@ -425,15 +434,6 @@ loop_run_until(struct loop *l, const bool *flag, int64_t timeout_ms)
     if (!w.over)
         timer_stop(t);
     return *flag;
-}
-
-static bool
-posts_pending(struct loop *l)
-{
-    pthread_mutex_lock(&l->lock);
-    bool some = l->posts.n > 0;
-    pthread_mutex_unlock(&l->lock);
-    return some || l->due.at < l->due.n;
 }
 
 struct walk {

@@ -338,6 +338,38 @@ START_TEST(posts_that_take_long_are_of_several_turns)
 }
 END_TEST
 
+static void
+set_done(void *arg)
+{
+    ((struct long_posts *)arg)->done = true;
+}
+
+static void
+long_post_that_posts(void *arg)
+{
+    struct long_posts *p = arg;
+    for (int64_t end = clock_mono_ns() + 2 * NS_PER_MS; clock_mono_ns() < end;)
+        ;
+    loop_post(p->l, set_done, p);
+}
+
+static void
+nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* The turn is over while a post is left, and another one has come; nothing else wakes the loop. */
+START_TEST(a_post_behind_what_a_turn_left_is_run)
+{
+    struct long_posts p = {.l = loop_new()};
+    loop_post(p.l, long_post_that_posts, &p);
+    loop_post(p.l, nothing, NULL);
+    ck_assert(loop_run_until(p.l, &p.done, 10000));
+    loop_free(p.l);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -348,6 +380,7 @@ main(void)
     tcase_add_test(tc, a_chain_without_delay_starves_nobody);
     tcase_add_test(tc, posts_from_threads_all_arrive);
     tcase_add_test(tc, posts_that_take_long_are_of_several_turns);
+    tcase_add_test(tc, a_post_behind_what_a_turn_left_is_run);
     tcase_add_test(tc, posts_left_are_run_by_free);
     tcase_add_test(tc, timers_fire_in_order_and_stop);
     tcase_add_test(tc, what_a_late_timer_sets_is_seen_at_once);
