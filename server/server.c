@@ -24,7 +24,7 @@
 #include "server/peer/found.h"
 #include "server/peer/peers.h"
 #include "server/call/endpoint.h"
-#include "server/rpc/ways.h"
+#include "server/call/ways.h"
 #include "server/state/watch.h"
 
 enum { HAND_OVER_MS = 1000 };

@@ -15,6 +15,7 @@ call_enter(struct call *c, enum call_state to)
         [CALL_WAITING] = FROM(PLACING) | FROM(WAITING) | FROM(FORWARDED),
         [CALL_FORWARDED] = FROM(PLACING) | FROM(WAITING),
         [CALL_ABROAD] = FROM(PLACING),
+        [CALL_AT_NODE] = FROM(PLACING),
         [CALL_WORKING] = FROM(PLACING) | FROM(PARKED) | FROM(PROPOSED),
         [CALL_PARKED] = FROM(WORKING),
         [CALL_PROPOSED] = FROM(WORKING),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A call at a server, from its frame to its answer: one machine, which endpoint.c begins, and of
- * which forward.c, region.c, read.c and write.c have a state or two each. Private to these; rows
- * see struct read and struct write.
+ * which forward.c, region.c, node.c, read.c and write.c have a state or two each. Private to these;
+ * rows see struct read and struct write.
  *
  *   state       who has the call            leaves it by
  *   PLACING     nobody: who is to answer?   (within the turn)
@@ -11,6 +11,7 @@
  *   FORWARDED   the leader                  its answer: answered; that it leads no more, or is
  *                                           gone: WAITING
  *   ABROAD      another region              its answer, or its silence: answered
+ *   AT_NODE     a node                      its answer: answered, and its bytes go on
  *   WORKING     a worker                    its return: answered, PARKED or PROPOSED; PLACING, if
  *                                           it would park and the leadership was lost meanwhile
  *   PARKED      a watch                     news, its time: WORKING; a lost leadership: PLACING
@@ -33,6 +34,7 @@ enum call_state {
     CALL_WAITING,
     CALL_FORWARDED,
     CALL_ABROAD,
+    CALL_AT_NODE,
     CALL_WORKING,
     CALL_PARKED,
     CALL_PROPOSED,
@@ -85,6 +87,7 @@ struct call {
     union {
         struct forward forward;
         struct abroad *abroad;
+        struct relay *relay;
         struct reading reading;
         struct writing writing;
     };
@@ -112,6 +115,11 @@ bool forward_too_late(const struct call *c);
 /* A server of its region answers it. */
 void region_start(struct call *c);
 void region_give_up(struct call *c);
+/* The client role of a node answers it. */
+void node_start(struct call *c);
+void node_give_up(struct call *c);
+/* The connection to the leader; NULL: it is this server, or not known (forward.c). */
+struct rpc_link *forward_link(struct server *s);
 /* Runs the row now, and again each time its tables (or its key) change while the index is not above
  * env->min_index, until its time is over. */
 void read_start(struct call *c, const struct read_row *row);

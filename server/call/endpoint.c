@@ -10,16 +10,18 @@
 #include "common/mem.h"
 
 #define SERVICE(id, name) {id, endpoint_call},
-static const struct rpc_service services[] = {RPC_METHODS(SERVICE, SERVICE, SERVICE)};
+static const struct rpc_service services[] = {RPC_METHODS(SERVICE, SERVICE, SERVICE, SERVICE)};
 
 #define READ(id, name) [id] = {.read = &read_##name},
 #define WRITE(id, name) [id] = {.write = &write_##name},
 #define CALL(id, name) [id] = {.call = call_##name},
+#define NODE(id, name) [id] = {.node = true},
 static const struct {
     const struct read_row *read;
     const struct write_row *write;
     rpc_handler *call;
-} methods[] = {RPC_METHODS(READ, WRITE, CALL)};
+    bool node;
+} methods[] = {RPC_METHODS(READ, WRITE, CALL, NODE)};
 
 const struct rpc_service *
 endpoint_services(size_t *ret_n)
@@ -87,6 +89,8 @@ place(void *arg, struct rpc_call *rpc, const void *req)
         read_start(c, methods[c->method->id].read);
     else if (methods[c->method->id].write != NULL)
         write_start(c, methods[c->method->id].write);
+    else if (methods[c->method->id].node)
+        node_start(c);
     else
         hand_over(c);
 }
@@ -98,6 +102,7 @@ given_up(void *arg)
     static void (*const give_up[CALL_STATES])(struct call *c) = {[CALL_WAITING] = forward_give_up,
                                                                 [CALL_FORWARDED] = forward_give_up,
                                                                 [CALL_ABROAD] = region_give_up,
+                                                                [CALL_AT_NODE] = node_give_up,
                                                                 [CALL_PARKED] = read_give_up};
     struct call *c = arg;
 

@@ -8,7 +8,8 @@
  *                          for news
  *   write, prepare         its row write_NAME is run: prepared on a worker with a snapshot,
  *                          proposed, answered on the loop thread
- *   call, local, client    its function call_NAME: on the loop thread
+ *   call, local            its function call_NAME: on the loop thread
+ *   client                 nothing: it is passed on to the node (node.c)
  *
  * A method whose row or function is missing does not link.
  */
@@ -24,10 +25,6 @@
 #include "server/host.h"
 #include "server/limits.h"
 #include "server/state/state.h"
-
-/* --- elsewhere (forward.c) --- */
-/* The connection to the leader; NULL: it is this server, or not known. */
-struct rpc_link *forward_link(struct server *s);
 
 /* --- reads --- */
 struct read;
@@ -172,9 +169,11 @@ void endpoint_alloc_row(struct read *r, struct state_txn *t, void *whole, void *
 #define DECLARE_READ(id, name) extern const struct read_row read_##name;
 #define DECLARE_WRITE(id, name) extern const struct write_row write_##name;
 #define DECLARE_CALL(id, name) rpc_handler call_##name;
-RPC_METHODS(DECLARE_READ, DECLARE_WRITE, DECLARE_CALL)
+#define DECLARE_NODE(id, name)
+RPC_METHODS(DECLARE_READ, DECLARE_WRITE, DECLARE_CALL, DECLARE_NODE)
 #undef DECLARE_READ
 #undef DECLARE_WRITE
 #undef DECLARE_CALL
+#undef DECLARE_NODE
 
 #endif

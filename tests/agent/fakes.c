@@ -357,7 +357,7 @@ fake_call(void *arg, struct rpc_call *call, const void *req)
 }
 
 #define FAKE(id, name) {id, fake_call},
-const struct rpc_service fake_services[] = {RPC_METHODS(FAKE, FAKE, FAKE)};
+const struct rpc_service fake_services[] = {RPC_METHODS(FAKE, FAKE, FAKE, FAKE)};
 const size_t fake_services_n = ARRAY_LEN(fake_services);
 
 /* --- the client role: one allocation, one log that comes in three pieces --- */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/str.h"
+#include "net/stream.h"
 #include "server/call/endpoint.h"
 #include "server/host_int.h"
 #include "server/state/watch.h"
@@ -22,6 +23,8 @@ enum place {
     FORWARDED_READ,
     FORWARDED_WRITE,
     ABROAD,
+    ABROAD_STREAM, /* the same, of a call whose bytes go on */
+    AT_NODE,
     READING,
     NEWS, /* as READING, but what was read is no news to its caller */
     PREPARING,
@@ -46,13 +49,13 @@ enum event {
     EVENTS
 };
 static const char *const state_names[] = {
-    "waiting",   "forwarded read", "forwarded write", "abroad", "reading", "news",
-    "preparing", "prepared",       "barrier",         "again",  "parked",  "proposed"};
+    "waiting", "forwarded read", "forwarded write", "abroad", "abroad stream", "at node", "reading",
+    "news",    "preparing",      "prepared",        "barrier", "again",        "parked",  "proposed"};
 static const char *const event_names[] = {"answered", "refused", "given up", "late",      "cut",
                                           "leads",    "another", "none",     "peer gone", "stopped"};
-enum { NEVER = 1, OK = 0 };
+enum { OK, NEVER, SILENT };
 
-/* NEVER: there is no such thing. */
+/* NEVER: there is no such thing. SILENT: its caller, who has closed it, hears nothing. */
 static const int expected[STATES][EVENTS] = {
     [WAITING] = {NEVER, NEVER, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, -ERR_NO_LEADER, NEVER,
                  -ERR_NO_LEADER},
@@ -62,6 +65,10 @@ static const int expected[STATES][EVENTS] = {
                          -ERR_NOT_LEADER, OK, -ERR_CLOSED, -ERR_CANCELED},
     [ABROAD] = {OK, -ERR_CONFLICT, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, OK, -ERR_CLOSED,
                 -ERR_CANCELED},
+    [ABROAD_STREAM] = {OK, -ERR_CONFLICT, SILENT, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, OK, -ERR_CLOSED,
+                       -ERR_CANCELED},
+    [AT_NODE] = {OK, -ERR_CONFLICT, SILENT, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, OK, -ERR_CLOSED,
+                 -ERR_CLOSED},
     [READING] = {OK, NEVER, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, OK, NEVER, -ERR_UNAVAILABLE},
     [NEWS] = {OK, NEVER, -ERR_CANCELED, -ERR_TIMEOUT, -ERR_CANCELED, OK, OK, -ERR_NO_LEADER, NEVER,
               -ERR_UNAVAILABLE},
@@ -80,10 +87,12 @@ static const int expected[STATES][EVENTS] = {
 
 /* --- the surroundings --- */
 
-struct other { /* another server; it answers when it is told to */
+struct other { /* another server, or a node; it answers when it is told to */
     struct rpc_server *server;
     char addr[32];
+    struct rpc_client *node;
     struct rpc_call *call; /* NULL: none */
+    struct stream *stream; /* of a call that was answered; NULL: none */
     bool told;             /* that nobody waits for the answer */
 };
 
@@ -107,6 +116,7 @@ static struct {
         propose_fn *done;
         void *arg;
     } proposal;
+    struct stream *stream; /* the caller's; NULL: none */
     unsigned answers;
     int code;
 } fx;
@@ -281,6 +291,39 @@ peer_asked(void *arg, struct rpc_call *call, const void *req)
     rpc_call_on_cancel(call, peer_told, p);
 }
 
+/* --- bytes of calls that go on: none --- */
+
+static void
+on_data(void *arg, const uint8_t *p, size_t n)
+{
+    (void)arg;
+    (void)p;
+    (void)n;
+}
+
+static void
+on_close(void *arg, int code)
+{
+    *(struct stream **)arg = NULL;
+    (void)code;
+}
+
+static void
+take_stream(struct stream **to, struct stream *st)
+{
+    static const struct stream_ops ops = {.on_data = on_data, .on_close = on_close};
+
+    *to = st;
+    stream_accept(st, &ops, to);
+}
+
+static void
+close_stream(struct stream **st)
+{
+    if (*st != NULL)
+        stream_close(*st);
+}
+
 static void
 peer_answers(struct other *p, int code)
 {
@@ -288,24 +331,33 @@ peer_answers(struct other *p, int code)
     struct job_register_response resp = {.job_modify_index = 1};
     struct query_meta meta = {.index = 1};
     struct job_list_response list = {.meta = &meta};
+    struct empty empty = {0};
 
     if (call == NULL)
         return;
-    if (code != 0)
-        rpc_failf(call, code, "refused by the peer");
+    bool streams = rpc_call_method(call)->id == RPC_CLIENT_HTTP;
+    if (code != 0 || (streams && p->told)) /* its stream has gone with its caller */
+        rpc_failf(call, code != 0 ? code : -ERR_CANCELED, "refused by the peer");
+    else if (streams) {
+        take_stream(&p->stream, rpc_call_stream(call, NULL));
+        rpc_reply(call, &empty);
+    }
     else if (rpc_call_method(call)->id == RPC_JOB_LIST)
         rpc_reply(call, &list);
     else
         rpc_reply(call, &resp);
 }
 
+static const struct rpc_service peer_services[] = {
+    {RPC_JOB_LIST, peer_asked}, {RPC_JOB_REGISTER, peer_asked}, {RPC_CLIENT_HTTP, peer_asked}};
+
 static void
 peer_open(struct other *p)
 {
-    static const struct rpc_service v[] = {{RPC_JOB_LIST, peer_asked}, {RPC_JOB_REGISTER, peer_asked}};
     struct err e = ERR_INIT;
 
-    p->server = rpc_listen(fx.w->loop, &(struct addr){.host = "127.0.0.1"}, v, ARRAY_LEN(v), p, &e);
+    p->server = rpc_listen(fx.w->loop, &(struct addr){.host = "127.0.0.1"}, peer_services,
+                           ARRAY_LEN(peer_services), p, &e);
     ck_assert_msg(p->server != NULL, "%s", e.text);
     snprintf(p->addr, sizeof(p->addr), "127.0.0.1:%u", rpc_server_port(p->server));
 }
@@ -313,6 +365,7 @@ peer_open(struct other *p)
 static void
 peer_close(struct other *p)
 {
+    rpc_client_close(TAKE(p->node));
     if (p->server != NULL)
         rpc_server_close(TAKE(p->server));
     peer_answers(p, -ERR_CLOSED);
@@ -344,6 +397,23 @@ stopped(void *arg)
     *(bool *)arg = true;
 }
 
+/* The peer becomes a node, which is reached over the connection over which it registers. */
+static void
+peer_registers(struct other *p)
+{
+    const struct node_register_request req = {.node = the_node(fx.w)};
+    struct answer *a = mem_new(fx.w, struct answer);
+    size_t n;
+    const struct rpc_service *v = server_services(fx.w->server, &n);
+
+    a->w = fx.w;
+    p->node = rpc_local(fx.w->loop, v, n, fx.w->server);
+    rpc_serve(p->node, peer_services, ARRAY_LEN(peer_services), p);
+    rpc_send(p->node, &(struct rpc_request){RPC_NODE_REGISTER, &req, NULL, 15000}, answered, a);
+    AWAIT(a->done);
+    ck_assert_msg(a->err.code == 0, "%s", a->err.text);
+}
+
 /* --- a call is brought into a state --- */
 
 static uint64_t
@@ -358,7 +428,10 @@ bring(enum place state, enum event event)
     bool writes = state == FORWARDED_WRITE || state == PREPARING || state == PREPARED ||
                   state == PROPOSED;
     static const struct job_deregister_request nothing = {.job_id = "none"};
-    struct rpc_request q = {RPC_JOB_LIST, list, state == ABROAD ? &there : &here, 60000};
+    bool abroad = state == ABROAD || state == ABROAD_STREAM;
+    bool streams = state == ABROAD_STREAM || state == AT_NODE;
+    const struct client_http_request http = {.node_id = node_id};
+    struct rpc_request q = {RPC_JOB_LIST, list, abroad ? &there : &here, 60000};
 
     if (event == LATE)
         q.timeout_ms = 150;
@@ -374,6 +447,12 @@ bring(enum place state, enum event event)
         q = (struct rpc_request){RPC_JOB_DEREGISTER, &nothing, &here, q.timeout_ms};
     if (state == PARKED || state == NEWS)
         q.env = news;
+    if (streams) {
+        q.id = RPC_CLIENT_HTTP;
+        q.req = &http;
+    }
+    if (state == AT_NODE)
+        peer_registers(&fx.peers[0]);
     if (state == WAITING)
         atomic_store(&fx.leader, "");
     else if (state == FORWARDED_READ || state == FORWARDED_WRITE)
@@ -384,7 +463,10 @@ bring(enum place state, enum event event)
         fx.holds_work = 2;
     fx.keeps_done = state == PREPARED || state == BARRIER;
     atomic_store(&fx.holds_proposal, state == PROPOSED);
-    return rpc_send(w->rpc, &q, heard, NULL);
+    if (!streams)
+        return rpc_send(w->rpc, &q, heard, NULL);
+    take_stream(&fx.stream, rpc_link_open(rpc_client_link(w->rpc), &q, heard, NULL));
+    return 0;
 }
 
 static bool
@@ -396,6 +478,8 @@ is_there(enum place state)
     case FORWARDED_READ:
     case FORWARDED_WRITE:
     case ABROAD:
+    case ABROAD_STREAM:
+    case AT_NODE:
         return fx.peers[0].call != NULL;
     case READING:
     case NEWS:
@@ -446,7 +530,9 @@ happens(enum place state, enum event event, uint64_t id, bool *server_stopped)
 {
     static const char *const nobody = "";
 
-    if (event == GIVEN_UP)
+    if (event == GIVEN_UP && fx.stream != NULL)
+        stream_close(fx.stream);
+    else if (event == GIVEN_UP)
         rpc_cancel(fx.w->rpc, id);
     else if (event == CUT)
         rpc_client_close(TAKE(fx.w->rpc));
@@ -456,9 +542,9 @@ happens(enum place state, enum event event, uint64_t id, bool *server_stopped)
         lead(fx.peers[1].addr);
     else if (event == NONE)
         lead(nobody);
-    else if (event == PEER_GONE)
-        peer_close(&fx.peers[0]);
-    else if (event == STOPPED)
+    else if (event == PEER_GONE || (event == STOPPED && state == AT_NODE))
+        peer_close(&fx.peers[0]); /* connections to a server are closed before it stops */
+    if (event == STOPPED)
         server_stop(fx.w->server, stopped, server_stopped);
     if ((state == PARKED || state == NEWS) && (event == ANSWERED || event == LEADS))
         write_something();
@@ -495,12 +581,13 @@ try(enum place state, enum event event)
         AWAIT(server_stopped || atomic_load(&fx.proposal.held));
     if (goes_on(state, event))
         release(code);
-    while (fx.answers == 0) {
+    while (fx.answers == 0 && expected[state][event] != SILENT) {
         AWAIT(fx.answers > 0 || fx.peers[1].call != NULL);
         peer_answers(&fx.peers[1], 0);
     }
-    ck_assert_msg(fx.code == expected[state][event], "%s, %s: %d, not %d", state_names[state],
-                  event_names[event], fx.code, expected[state][event]);
+    ck_assert_msg(fx.code == expected[state][event] || expected[state][event] == SILENT,
+                  "%s, %s: %d, not %d", state_names[state], event_names[event], fx.code,
+                  expected[state][event]);
     bool nobody_waits = event == GIVEN_UP || event == LATE || event == CUT;
     if (nobody_waits && fx.peers[0].call != NULL)
         AWAIT(fx.peers[0].told);
@@ -509,7 +596,9 @@ try(enum place state, enum event event)
     code = stops ? -ERR_CANCELED : 0;
     /* -1: the server's own, which it did not get by a ref */
     AWAIT((release(code), atomic_load(&fx.open) == (stops ? -1 : 0)));
-    ck_assert_uint_eq(fx.answers, 1);
+    ck_assert_uint_eq(fx.answers, expected[state][event] != SILENT);
+    close_stream(&fx.stream);
+    AWAIT(fx.stream == NULL && fx.peers[0].stream == NULL);
     atomic_store(&fx.leader, NULL);
     for (size_t i = 0; i < ARRAY_LEN(fx.peers); i++)
         peer_close(&fx.peers[i]);
@@ -540,6 +629,8 @@ TEST(one_that_waits_for_a_leader, WAITING)
 TEST(a_read_that_the_leader_has, FORWARDED_READ)
 TEST(a_write_that_the_leader_has, FORWARDED_WRITE)
 TEST(one_that_another_region_has, ABROAD)
+TEST(one_that_streams_and_another_region_has, ABROAD_STREAM)
+TEST(one_that_a_node_has, AT_NODE)
 TEST(a_read_that_a_worker_has, READING)
 TEST(a_read_without_news_that_a_worker_has, NEWS)
 TEST(a_write_that_a_worker_has, PREPARING)
@@ -550,7 +641,8 @@ TEST(a_read_that_waits_for_news, PARKED)
 TEST(a_write_that_the_log_has, PROPOSED)
 
 TEST_SUITE_TIMEOUT("calls", 120, one_that_waits_for_a_leader, a_read_that_the_leader_has,
-                   a_write_that_the_leader_has, one_that_another_region_has, a_read_that_a_worker_has,
+                   a_write_that_the_leader_has, one_that_another_region_has,
+                   one_that_streams_and_another_region_has, one_that_a_node_has, a_read_that_a_worker_has,
                    a_read_without_news_that_a_worker_has, a_write_that_a_worker_has,
                    a_write_that_a_worker_has_longer_than_the_log,
                    a_barrier_that_a_worker_has_longer_than_the_log, a_write_that_a_worker_has_once_more,

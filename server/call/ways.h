@@ -3,8 +3,8 @@
  * The ways to nodes: a node is reached over the connection over which it last proved itself. Loop
  * thread.
  */
-#ifndef PADDOCK_SERVER_RPC_WAYS_H
-#define PADDOCK_SERVER_RPC_WAYS_H
+#ifndef PADDOCK_SERVER_CALL_WAYS_H
+#define PADDOCK_SERVER_CALL_WAYS_H
 
 #include "common/hash.h"
 #include "net/rpc.h"
@@ -21,8 +21,8 @@ struct way { /* of the link's memory, and gone with it */
 };
 
 struct relay {
-    struct rpc_call *call; /* NULL: answered */
-    struct way *way;       /* among whose reads it is; NULL: of none */
+    struct call *call; /* NULL: answered */
+    struct way *way;   /* among whose reads it is; NULL: of none */
     struct relay *prev, *next;
 };
 

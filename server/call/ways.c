@@ -2,7 +2,7 @@
  *
  * The ways to nodes (see ways.h).
  */
-#include "server/rpc/ways.h"
+#include "server/call/ways.h"
 
 #include <string.h>
 #include <utlist.h>
