@@ -3,11 +3,11 @@
  * HTTP API of a build with --enable-fault-injection: /v1/test/ (server/hook.h), for this machine
  * alone.
  */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agent/api/api.h"
 #include "common/fd.h"
@@ -111,18 +111,24 @@ disk(struct ask *a)
                  "the agent does not run under tests/lib/faults.so with PADDOCK_FAULTS=FILE");
 }
 
-/* The process is gone. */
+/* The process is gone, and with "lose_unsynced" what it wrote and did not sync: all of it, or by
+ * "seed" a part. */
 static void
 crash(struct ask *a)
 {
     struct value *body = body_of(a);
     const struct value *lose = body != NULL ? value_get(body, "lose_unsynced") : NULL;
+    const struct value *seed = body != NULL ? value_get(body, "seed") : NULL;
+    bool (*cut)(uint64_t seed) = (bool (*)(uint64_t))dlsym(RTLD_DEFAULT, "faults_cut");
 
-    if (body != NULL && lose != NULL && lose->kind == VALUE_BOOL && lose->b)
-        ask_fail(a, 501,
-                 "\"lose_unsynced\" is not built: unit tests cut the power (tests/lib/crash.h)");
-    else if (body != NULL)
-        (void)kill(getpid(), SIGKILL);
+    if (body == NULL)
+        return;
+    if (lose == NULL || lose->kind != VALUE_BOOL || !lose->b)
+        (void)raise(SIGKILL);
+    else if (cut == NULL || !cut(seed != NULL && seed->kind == VALUE_INT ? (uint64_t)seed->i : 0))
+        ask_fail(a, 409,
+                 "the agent does not run under tests/lib/faults.so with a disk in the rules of "
+                 "PADDOCK_FAULTS");
 }
 
 static void

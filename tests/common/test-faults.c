@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/err.h"
@@ -178,5 +180,98 @@ START_TEST(a_cut_meets_threads_that_come_and_go)
 }
 END_TEST
 
+/* --- a cut of which nothing is left to chance --- */
+
+static void
+put(const char *name, const char *text, int flags)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "%s/disk/%s", dir, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fd_pwrite_full(fd, text, strlen(text), 0), 0);
+    if (flags != 0)
+        ck_assert_int_eq(fsync(fd), 0);
+    close(fd);
+}
+
+static void
+holds(const char *name, const char *text)
+{
+    auto_mem void *tmp = mem_ctx("holds");
+    char *got = NULL;
+    size_t n = 0;
+    int rc = file_read(tmp, AT_FDCWD, mem_printf(tmp, "%s/disk/%s", dir, name), 100, &got, &n);
+    if (text == NULL)
+        ck_assert_int_eq(rc, -ENOENT);
+    else
+        ck_assert_msg(rc == 0 && strcmp(got, text) == 0, "%s holds %s", name, rc == 0 ? got : "-");
+}
+
+static _Noreturn void
+writes_and_is_cut(void)
+{
+    char rules[100], from[64], to[64];
+    snprintf(from, sizeof(from), "%s/disk", dir);
+    snprintf(rules, sizeof(rules), "disk %s", from);
+    faults_set(rules);
+    put("a", "synced", 1);
+    put("b", "synced", 1);
+    int fd = open(from, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ck_assert_int_eq(fsync(fd), 0);
+    put("a", "unsynced, and longer", 0);
+    snprintf(rules, sizeof(rules), "write */c 9 fail EIO\ndisk %s/disk", dir);
+    faults_set(rules); /* the same disk goes on */
+    put("c", "its name is not synced", 1);
+    snprintf(from, sizeof(from), "%s/disk/c", dir);
+    snprintf(to, sizeof(to), "%s/disk/b", dir);
+    ck_assert_int_eq(rename(from, to), 0);
+    (void)faults_cut(0);
+    _exit(1);
+}
+
+START_TEST(what_was_not_synced_is_gone)
+{
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    atexit(clean);
+    auto_mem void *tmp = mem_ctx("disk");
+    ck_assert_int_eq(dir_make(AT_FDCWD, mem_printf(tmp, "%s/disk", dir), 0700), 0);
+    ck_assert(!faults_cut(0)); /* there is no disk */
+    pid_t pid = fork();
+    if (pid == 0)
+        writes_and_is_cut();
+    int status = 0;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == FAULTS_EXIT);
+    holds("a", "synced");
+    holds("b", "synced");
+    holds("c", NULL);
+}
+END_TEST
+
+static void *
+syncs(void *arg)
+{
+    int rc = fsync(*(int *)arg);
+    ck_assert_int_eq(rc, 0);
+    return NULL;
+}
+
+START_TEST(a_call_waits_until_the_rules_go)
+{
+    int fd = open_file();
+    pthread_t t;
+    faults_set("sync */a 1 wait");
+    ck_assert_int_eq(pthread_create(&t, NULL, syncs, &fd), 0);
+    while (faults_made() == 0)
+        sched_yield();
+    ck_assert_int_eq(write(fd, "abc", 3), 3); /* others go on */
+    faults_set(NULL);
+    ck_assert_int_eq(pthread_join(t, NULL), 0);
+    close(fd);
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("faults", 120, kth_call_fails, writes_are_torn, files_are_whole_under_errors,
-                   files_are_whole_after_a_power_cut, a_cut_meets_threads_that_come_and_go)
+                   files_are_whole_after_a_power_cut, a_cut_meets_threads_that_come_and_go,
+                   what_was_not_synced_is_gone, a_call_waits_until_the_rules_go)

@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/lib/faults_int.h"
@@ -34,7 +36,8 @@
         real_;                                                     \
     })
 
-enum { RULES_MAX = 16, TEXT_MAX = 4096, PATH_TEXT = 2 * PATH_MAX };
+enum { RULES_MAX = 16, TEXT_MAX = 4096, PATH_TEXT = 2 * PATH_MAX, LOOK_AGAIN_NS = 2000000 };
+static const char BOOT_ID[] = "/proc/sys/kernel/random/boot_id";
 enum class {
     F_WRITE = 1,
     F_SYNC = 2,
@@ -47,7 +50,7 @@ enum class {
     F_ACCEPT = 128,
     F_SOCKET = 256
 };
-enum action { PASS, FAIL, SHORT, TEAR, EXIT, CUT };
+enum action { PASS, FAIL, SHORT, TEAR, EXIT, WAIT, CUT };
 
 static const struct {
     const char *name;
@@ -57,7 +60,8 @@ static const struct {
                    {"mkdir", F_MKDIR},   {"all", F_ALL},       {"accept", F_ACCEPT},
                    {"socket", F_SOCKET}, {NULL, 0}},
   action_names[] = {{"fail", FAIL}, {"short", SHORT}, {"tear", TEAR},
-                    {"exit", EXIT}, {"cut", CUT},     {NULL, 0}},
+                    {"exit", EXIT}, {"wait", WAIT},   {"cut", CUT},
+                    {NULL, 0}},
   error_names[] = {{"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT}, {"EMFILE", EMFILE},
                    {"ENFILE", ENFILE}, {"EROFS", EROFS},   {"EINTR", EINTR},   {NULL, 0}};
 
@@ -74,10 +78,13 @@ struct rule {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t replaced = PTHREAD_COND_INITIALIZER; /* the rules */
 static atomic_bool active; /* there are rules, or a file that may hold some */
 static struct rule rules[RULES_MAX];
 static size_t n_rules;
 static uint64_t made;
+static uint64_t parsed; /* how often */
+static char disk_dir[256]; /* of these rules; or empty */
 static const char *file; /* PADDOCK_FAULTS */
 static struct stat file_was;
 
@@ -113,10 +120,8 @@ static void
 parse_line(const char *line)
 {
     char classes[128], pattern[256], k[32], action[16] = "", arg[32] = "";
-    if (sscanf(line, "disk %255s", pattern) == 1) {
-        disk_model(pattern);
+    if (sscanf(line, "disk %255s", disk_dir) == 1)
         return;
-    }
     int n = sscanf(line, "%127s %255s %31s %15s %31s", classes, pattern, k, action, arg);
     if (n < 3 || n_rules == RULES_MAX)
         misread(line);
@@ -131,7 +136,7 @@ parse_line(const char *line)
     r->action = (enum action)lookup(action_names, action, line);
     if (r->action == CUT)
         r->seed = number(arg, line);
-    else if (r->action != EXIT)
+    else if (r->action != EXIT && r->action != WAIT)
         r->error = lookup(error_names, arg, line);
 }
 
@@ -141,13 +146,15 @@ parse(const char *text)
     char copy[TEXT_MAX];
     n_rules = 0;
     made = 0;
-    disk_model(NULL);
+    parsed++;
+    disk_dir[0] = '\0';
     snprintf(copy, sizeof(copy), "%s", text != NULL ? text : "");
     char *save = NULL;
     for (char *l = strtok_r(copy, "\n", &save); l; l = strtok_r(NULL, "\n", &save))
         if (l[strspn(l, " \t")] != '\0' && l[0] != '#')
             parse_line(l);
-    active = n_rules > 0 || file != NULL;
+    disk_model(disk_dir[0] != '\0' ? disk_dir : NULL);
+    active = n_rules > 0 || disk_dir[0] != '\0' || file != NULL;
 }
 
 void
@@ -155,6 +162,7 @@ faults_set(const char *text)
 {
     pthread_mutex_lock(&lock);
     parse(text);
+    pthread_cond_broadcast(&replaced);
     pthread_mutex_unlock(&lock);
 }
 
@@ -218,6 +226,54 @@ tell(const struct rule *r, const char *path)
     }
 }
 
+/* With the lock held, which others get meanwhile. */
+static void
+wait_for_rules(void)
+{
+    for (uint64_t was = parsed; was == parsed;) {
+        struct timespec until;
+        (void)clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += LOOK_AGAIN_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        (void)pthread_cond_timedwait(&replaced, &lock, &until);
+        look_again();
+    }
+}
+
+/* With the lock held. A machine that comes up again has another boot id. */
+static _Noreturn void
+power_cut(uint64_t seed)
+{
+    char name[PATH_MAX], id[40];
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    if (file != NULL) {
+        snprintf(name, sizeof(name), "%s.boot", file);
+        int n = snprintf(id, sizeof(id), "%08x-0000-4000-8000-%012llx\n", (unsigned)getpid(),
+                         (unsigned long long)now.tv_sec * 1000 + (unsigned long long)now.tv_nsec / 1000000);
+        int fd = (int)syscall(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        if (fd < 0 || syscall(SYS_write, fd, id, n) != n)
+            abort();
+    }
+    disk_cut(seed);
+    if (file != NULL)
+        (void)raise(SIGKILL);
+    syscall(SYS_exit_group, FAULTS_EXIT);
+    abort();
+}
+
+bool
+faults_cut(uint64_t seed)
+{
+    pthread_mutex_lock(&lock);
+    look_again();
+    if (disk_is_modelled())
+        power_cut(seed);
+    pthread_mutex_unlock(&lock);
+    return false;
+}
+
 /* What to do with this call; with the lock held. */
 static enum action
 decide(int class, const char *path, struct rule **ret)
@@ -238,6 +294,10 @@ decide(int class, const char *path, struct rule **ret)
         tell(r, path);
         if (a == EXIT)
             syscall(SYS_exit_group, FAULTS_EXIT);
+        if (a == WAIT) {
+            wait_for_rules();
+            return decide(class, path, ret);
+        }
         errno = r->error;
         return a == SHORT || a == TEAR ? (class == F_WRITE ? a : FAIL) : a;
     }
@@ -315,7 +375,7 @@ write_locked(int fd, const void *p, size_t n, off_t at, const char *path)
         disk_before_write(fd, n, offset(fd, at));
     if (a == CUT) {
         (void)put(fd, p, n, at);
-        disk_cut(r->seed);
+        power_cut(r->seed);
     }
     if (a == PASS)
         return put(fd, p, n, at);
@@ -416,7 +476,7 @@ pwritev64(int fd, const struct iovec *v, int n, off64_t at)
             errno = errno_;                                        \
         }                                                          \
         if (a_ == CUT)                                             \
-            disk_cut(r_->seed);                                    \
+            power_cut(r_->seed);                                   \
         pthread_mutex_unlock(&lock);                               \
         ret_;                                                      \
     })
@@ -513,6 +573,11 @@ any_open(int dirfd, const char *name, int flags, mode_t mode)
     if (!active)
         return REAL(openat)(dirfd, name, flags, mode);
     bool have = path_at(dirfd, name, path);
+    if (have && file != NULL && strcmp(path, BOOT_ID) == 0) {
+        snprintf(path, sizeof(path), "%s.boot", file);
+        int fd = REAL(openat)(AT_FDCWD, path, flags, mode);
+        return fd >= 0 ? fd : REAL(openat)(dirfd, name, flags, mode);
+    }
     struct stat st;
     bool is_new = have && (flags & O_CREAT) != 0 && lstat(path, &st) < 0;
     return JUDGED(F_OPEN, have, path, (void)0, REAL(openat)(dirfd, name, flags, mode),

@@ -19,19 +19,22 @@
  *                short ERRNO       half of a write happens and is answered so; the next one fails
  *                tear ERRNO        half of a write happens, but it is answered by ERRNO
  *                exit              nothing happens, and the process is gone
+ *                wait              nothing happens until the rules are replaced
  *                cut SEED          the machine loses power, now; see `disk`
  *   disk DIR
- *       What happens below DIR is remembered until a sync makes it durable. At a power cut each write
- *       since the last fsync of its file may be lost, whole or in sectors of 512 bytes; a name that
- *       was made, renamed or removed since the last fsync of its directory may be as before, in the
- *       order in which that was done: what the file systems we know promise, and no more. Then the
- *       process exits with FAULTS_EXIT.
+ *       What happens below DIR is remembered until a sync makes it durable, or other rules are about
+ *       another DIR. At a power cut each write since the last fsync of its file may be lost, whole or
+ *       in sectors of 512 bytes; a name that was made, renamed or removed since the last fsync of its
+ *       directory may be as before, in the order in which that was done: what the file systems we
+ *       know promise, and no more. With SEED 0 all of that is lost. Then the process exits with
+ *       FAULTS_EXIT; with PADDOCK_FAULTS it is killed, and finds another boot id when it begins again.
  *
  * The first rule that matches decides. Threads are fine; do not fork while others do I/O.
  */
 #ifndef PADDOCK_TESTS_FAULTS_H
 #define PADDOCK_TESTS_FAULTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,5 +46,8 @@ void faults_set(const char *rules);
 /* Calls that matched rule `i` (from 0) and faults made by any rule, since faults_set(). */
 uint64_t faults_calls(size_t i);
 uint64_t faults_made(void);
+/* The machine loses power, now, in the middle of whatever other threads do. Returns, with false, only
+ * when the rules have no `disk`. */
+bool faults_cut(uint64_t seed);
 
 #endif

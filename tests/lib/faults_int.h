@@ -11,9 +11,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Starts to remember below `dir` (NULL: forget all). */
+/* Starts to remember below `dir`, or goes on with it; NULL: forgets all. */
 void disk_model(const char *dir);
 bool disk_covers(const char *path);
+bool disk_is_modelled(void);
 /* Before `n` bytes at `at` are written, or the size becomes `at` (n == 0). */
 void disk_before_write(int fd, size_t n, off_t at);
 /* After a sync of a file or a directory. */
@@ -22,8 +23,8 @@ void disk_synced(int fd);
 void disk_made(const char *path, bool dir);
 void disk_before_rename(const char *from, const char *to);
 void disk_before_unlink(const char *path);
-/* Loses what the seed says, and ends the process. */
-_Noreturn void disk_cut(uint64_t seed);
+/* Stops all other threads for good, and loses what the seed says (0: all). */
+void disk_cut(uint64_t seed);
 
 /* The calls themselves. */
 ssize_t real_pread(int fd, void *p, size_t n, off_t at);

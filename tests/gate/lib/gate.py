@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the scenarios of tests/gate share: a server that goes by steps, nodes that do what they are told, and the
 baseline of the reference: job J (lost_after 1h, replaced after 5 s) and job P without a disconnect block."""
+import http.client
 import json
 import os
+import shutil
+import subprocess
 import threading
 
 from fake_node import FakeNode, RpcError, Schema  # noqa: F401
-from paddock_test import TOP_SRC, Agent
+from paddock_test import SANITIZED, TOP_BUILD, TOP_SRC, Agent
 
 SCHEMA = Schema(TOP_SRC)
 S = 10**9
@@ -30,6 +33,63 @@ def group(count=1, disconnect=None, name="g", reschedule=True, cpu=100, constrai
 
 def lost_after(seconds=HOUR, replace=True, reconcile="best_score"):
     return {"LostAfter": seconds * S, "Replace": replace, "Reconcile": reconcile}
+
+
+class Faulty(Agent):
+    """A server with tests/lib/faults.so in it; the power of its machine can be cut."""
+
+    def __init__(self, **more):
+        super().__init__(**more)
+        self.data = os.path.join(self.dir, "data")
+        ctl = os.path.join(self.data, "ctl")  # where the agent may write
+        self.rules, self.disk = os.path.join(ctl, "rules"), os.path.join(self.data, "server")
+        for d in (ctl, self.disk + ".lost"):
+            os.makedirs(d)
+            os.chmod(d, 0o777)
+        so = os.path.join(self.dir, "faults.so")
+        shutil.copy(os.path.join(TOP_BUILD, "tests", "lib", "faults.so"), so)
+        first = ""
+        if SANITIZED:
+            first = subprocess.run(["gcc", "-print-file-name=libasan.so"], stdout=subprocess.PIPE, text=True,
+                                   check=True).stdout.strip() + ":"
+        self.env = {"LD_PRELOAD": first + so, "PADDOCK_FAULTS": self.rules}
+
+    def start(self, wait=True):
+        os.environ.update(self.env)
+        try:
+            return super().start(wait)
+        finally:
+            for k in self.env:
+                del os.environ[k]
+
+    def volatile(self):
+        """Before it starts: what its server does not sync is lost when the power is cut."""
+        with open(self.rules + ".new", "w") as f:
+            f.write(f"disk {self.disk}\n")
+        os.rename(self.rules + ".new", self.rules)
+        return self
+
+    def faults(self, *rules):
+        status, _, data = self.request("PUT", "/v1/test/disk", {"rules": "\n".join((f"disk {self.disk}",) + rules)})
+        assert status == 200, data
+
+    def made(self):
+        """Lines of the faults that were made."""
+        try:
+            return open(self.rules + ".made").read().splitlines()
+        except FileNotFoundError:
+            return []
+
+    def cut(self, seed=0):
+        """The power goes, and comes back; the rules are but the disk."""
+        pid = self.daemons()["agent"]
+        try:
+            r = self.request("POST", "/v1/test/crash", {"lose_unsynced": True, "seed": seed})
+            raise AssertionError(f"it answered {r}")
+        except (OSError, http.client.HTTPException):
+            pass
+        self.volatile()
+        self.until(lambda: self.daemons().get("agent") not in (None, pid), "another process")
 
 
 class Gate:
