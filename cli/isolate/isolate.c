@@ -231,7 +231,7 @@ stop_warden(struct run *x)
     bool died = x->warden > 0 && !end_warden(x);
     if (died && start_warden(x, &e) < 0) /* another removes what the first one made */
         cmd_warn(x->c, "what the task left is not removed: %s", e.text);
-    else if (died)
+    if (died && x->warden > 0)
         (void)end_warden(x);
     warden_client_free(x->client);
     if (!str_empty(x->policy.cgroup_root))

@@ -261,13 +261,16 @@ run(const char *policy, struct err *e)
         r = turn_signals(w, e);
     if (r == 0)
         r = loop_listen(w, table_serve, e);
-    if (r < 0)
+    if (r < 0) {
+        pad_stop(w);
         return r; /* the program ends */
+    }
     files_empty_trash(w);
     log_info(ROOM, "ready", "run_dir", w->policy->run_dir, "exec",
              w->can.exec.ok ? "yes" : w->can.exec.why, "cgroup",
              str_or(w->policy->cgroup_root, "none"), NULL);
     r = turn_run(w, e);
+    pad_stop(w);
     net_clear(w);
     if (w->stop_tasks && w->cgroup.fd >= 0)
         (void)rmdir(w->policy->cgroup_root); /* nothing is left behind */

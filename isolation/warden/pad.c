@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,6 +52,7 @@ run_pad(struct warden *w, int socket)
     memset(title + strlen(title), ' ', sizeof(title) - 1 - strlen(title));
     struct err e = ERR_INIT;
     int fds[PAD_FD_END] = {[PAD_FD] = socket};
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* it makes directories for nobody */
     if (enter_home(w, fds + PAD_FD_MNT, &e) < 0) {
         log_error(ROOM, "the launch pad does not start", "error", e.text, NULL);
         _exit(1);
@@ -80,8 +82,8 @@ run_pad(struct warden *w, int socket)
     _exit(1);
 }
 
-static void
-stop_pad(struct warden *w)
+void
+pad_stop(struct warden *w)
 {
     fd_close(&w->pad);
     if (w->pad_pid > 0) {
@@ -95,7 +97,7 @@ stop_pad(struct warden *w)
 int
 pad_start(struct warden *w, struct err *e)
 {
-    stop_pad(w);
+    pad_stop(w);
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_errno(e, errno, "make the launch pad's socket");
@@ -199,7 +201,7 @@ pad_take(struct warden *w, int *ret_pidfd, struct err *e)
     struct pad_answer a = {0};
     int r = await_answer(w, &a, ret_pidfd);
     if (r < 0) { /* there may be a shim: it ends with our end of its socket */
-        stop_pad(w);
+        pad_stop(w);
         return err_errno(e, -r, "get a shim from the launch pad");
     }
     if (a.pid <= 0 || *ret_pidfd < 0)

@@ -9,6 +9,9 @@
 #include "isolation/warden/warden.h"
 
 int pad_start(struct warden *w, struct err *e);
+/* Returns when the pad has ended: until it is ready it makes directories below the run directory.
+ * Without effect when there is none. */
+void pad_stop(struct warden *w);
 /* The status socket: pair[0] is ours. */
 int pad_socket(int pair[2], struct err *e);
 /* An isolated shim will be requested. */
