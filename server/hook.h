@@ -5,11 +5,10 @@
  * looks).
  *
  * A point is "METHOD:propose" (a write, between the handler's read of the state and its log entry),
- * "METHOD:apply" (its entry, and with it all that follow in the log), "METHOD:reply" (a write that
- * is done, or a read, before its answer), "plan:verify", "plan:propose" or "eval:dequeue". The
- * leader's own word that a node missed its heartbeat is a Node.UpdateStatus with the status "down".
- * What is held is put aside until it is released; nothing blocks but the apply thread, at an apply
- * point.
+ * "METHOD:apply" (its entry, and all behind this in the log), "METHOD:reply" (a write when done, or
+ * a read, before its answer), "plan:verify", "plan:propose" or "eval:dequeue". The leader's own
+ * word that a node missed its heartbeat is a Node.UpdateStatus with the status "down". What is held
+ * is put aside until it is released; nothing blocks but the apply thread, at an apply point.
  */
 #ifndef PADDOCK_SERVER_HOOK_H
 #define PADDOCK_SERVER_HOOK_H
@@ -53,7 +52,7 @@ void test_hook_clock(int64_t mono_ns, int64_t wall_ns);
 /* For HTTP. `match`: a map, NULL: all; a key is found at any depth, "NodeID" also as the ID of a
  * Node. Returns the id of the hold. `count` 0: all that come until it is released. */
 uint64_t test_hook_rule(const char *point, const struct value *match, int64_t count);
-/* False: there is no such hold. What it held goes on in the order in which it came. */
+/* False: there is no such hold. What the hold held goes on in the order of its coming. */
 bool test_hook_release(uint64_t id);
 /* Asks what the leader knows or does: "step", "broker", "hash", "ttl", "link", "scheduler",
  * "clock", with the members of /v1/test/'s body. Loop thread; done() comes on it, once. */

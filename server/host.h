@@ -106,7 +106,7 @@ void server_transfer(struct server *s, uint64_t to);
 int server_remove(struct server *s, uint64_t id, struct err *e);
 /* Other servers are asked at these addresses from now on; how many can be. */
 size_t server_join(struct server *s, const struct str_list *addrs, struct err *e);
-/* Asks that one whether it is there. */
+/* Asks server `id` whether it is there. */
 void server_ask(struct server *s, uint64_t id);
 /* How many of them have answered; `e`: why one has not. */
 size_t server_joined(struct server *s, const struct str_list *addrs, struct err *e);
@@ -117,7 +117,7 @@ int server_sync(struct server *s, const void *ctx, const struct server_sync *req
 typedef void server_keyring_fn(void *arg, const struct err *e, const struct keyring_response *resp);
 void server_keyring(struct server *s, const char *op, const char *key, server_keyring_fn *done,
                     void *arg);
-/* A server that failed counts as one that left, in all regions; `prune`: it is not shown any more.
+/* A failed server counts as one that left, in all regions; `prune`: it is not shown any more.
  */
 void server_forget(struct server *s, uint64_t id, bool prune);
 /* The RPC addresses of the servers of that region that are there. Owned by ctx. */

@@ -55,7 +55,7 @@ enum {
     ROW_MAX = 64 << 20,          /* bytes of a row */
     ROW_BUDGET = 256 << 20,      /* bytes of memory of a decoded row */
     ROW_SURE_BYTES =
-        64 << 10, /* bytes of a row that needs less memory than that whatever it holds */
+        64 << 10, /* bytes of a row that needs less memory than ROW_BUDGET whatever it holds */
     RECORD_DATA_MAX = 32 << 20,  /* bytes of a record of the log */
     SEGMENT_BYTES_MAX = 1 << 30, /* bytes of a file of the log */
     LOG_QUEUE_MAX = 1 << 30,     /* bytes that wait to be written to the log */

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The server: joins core, watches, leader's machines and endpoints. See server.h.
+ * The server: joins core, watches, leader's machines and endpoints. See server.h. In this order:
+ * the configuration, copied with its defaults, and the id; what the core tells of other servers and
+ * leaders; start; stop; and what the agent asks.
+ *
+ * The stop goes in steps on the loop, and their order is what matters here: a leader hands over;
+ * then nothing new is begun (gossip, forwards, watches, the leader's machines, the gate); a worker
+ * waits for the core's threads; and when the last woken query has run, memory goes.
  */
 #include "server/server.h"
 

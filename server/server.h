@@ -50,7 +50,7 @@ struct server_gossip_figures {
     bool encrypted;
     uint64_t stalls, denied;          /* how often it stood still; was suspected, and denied that */
     uint64_t sent, received, refused; /* packets */
-    uint64_t domains; /* servers that failed, those that went together as one */
+    uint64_t domains; /* failures of servers, those that went together as one */
 };
 void server_gossip_figures(struct server *s, struct server_gossip_figures *ret);
 

@@ -18,9 +18,8 @@
  *   PROPOSED    the log                     its answer: answered, or WORKING once more
  *
  * In every state the caller may give up (its time over, its connection gone: one event) and the
- * server may stop. Then a call that waits here is answered at once, and a call that somebody else
- * has when they give it back; a proposed write is not taken back. States change on the loop thread
- * alone.
+ * server may stop. Then a call waiting here is answered at once, and a call of somebody else when
+ * they give it back; a proposed write is not taken back. States change on the loop thread alone.
  */
 #ifndef PADDOCK_SERVER_CALL_CALL_INT_H
 #define PADDOCK_SERVER_CALL_CALL_INT_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Calls that the leader answers, asked here: passed on over a connection of this server to it, over
- * which nodes that are connected here are reached as well. A call waits a second for a leader. One
- * that may have been carried out is not repeated unless it reads: a write is only when it was
+ * which nodes that are connected here are reached as well. A call waits a second for a leader. A
+ * call that may have been carried out is not repeated unless it reads: a write is only when it was
  * refused at the door (No cluster leader), or was not sent.
  *
- * It bears the term in which its leader leads, and is passed on once; there it waits until that one
- * serves. A call that lay in a cut connection, or before a server that stood still, is refused when
- * it comes after all, so that no write overtakes those acknowledged meanwhile.
+ * It bears the term in which its leader leads, and is passed on once; there it waits until the
+ * leader serves. A call that lay in a cut connection, or before a server standing still, is refused
+ * when it comes after all: no write overtakes those acknowledged meanwhile.
  */
 #include <string.h>
 

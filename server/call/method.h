@@ -64,9 +64,9 @@ struct read_row {
     bool (*takes)(const struct read *r, const void *whole); /* NULL: all */
     /* What is no projection; new memory goes under `whole`. NULL: nothing. */
     void (*finish)(struct read *r, struct state_txn *t, void *whole, void *row);
-    /* Answers in JSON are made lean (codec.h): all that the functions above look at in an object,
-     * beside the members that every table has, and all that `finish` makes. NULL: it is decoded
-     * whole, ... */
+    /* Answers in JSON are made lean (codec.h): all members of an object that the functions above
+     * look at, beside those of every table, and all that `finish` makes. NULL: it is decoded whole,
+     * ... */
     const char *needs, *makes;
     bool (*whole)(const struct read *r); /* ... and so when a request asks for more */
     /* What is asked of the scheduler (explanations, simulations) takes a processor for a while: one
@@ -108,7 +108,7 @@ struct lean *read_lean(struct read *r, const struct type *dst, const struct type
 /* A response of the method's type with its Meta. */
 void *read_resp(struct read *r);
 /* Of a list: what its answer depends on beside its rows. Its index is that of its tables, which
- * deletions move as well; who waits for it is answered when what it saw has changed, not for
+ * deletions move as well; a waiting caller is answered when what it saw has changed, not for
  * others. */
 void read_saw(struct read *r, const char *id, uint64_t modify_index);
 

@@ -38,7 +38,7 @@ read_answer(struct call *c)
     struct rpc_call *rpc = call_leave(c);
     void *ctx = TAKE(r->ctx);
 
-    ASSERT(c->reading.watch == NULL); /* one that is parked is answered by who takes it */
+    ASSERT(c->reading.watch == NULL); /* a parked call is answered by who takes it */
     /* `c` is memory of the call and goes with the answer */
     if (atomic_load(&c->cancelled))
         rpc_failf(rpc, -ERR_CANCELED, "canceled");
@@ -177,7 +177,7 @@ read_work(void *arg)
     ASSERT((rc < 0) == (e.code != 0));
     if (rc < 0)
         c->err = mem_dup(r->ctx, &e, sizeof(e));
-    /* who waits for what comes after it must not get it at once */
+    /* who waits for what comes next must not get this at once */
     r->index = r->index > 0 ? r->index : 1;
     r->meta->index = r->index;
     state_read_end(t);

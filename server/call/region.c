@@ -2,9 +2,10 @@
  *
  * Calls for another region: passed on, over a connection to any of its servers that gossip knows to
  * be there, to be answered there as if it had come there. Each region has a connection of its own,
- * so a slow or dead one delays nobody else's calls. One that is silent is asked REGION_LOOK_MS
- * after a call whether it is there at all; if it is not, within REGION_ASK_MS, what is open there
- * fails, and the next server is tried for what comes then. Nothing is sent twice from here.
+ * so a slow or dead one delays nobody else's calls. A silent server is asked REGION_LOOK_MS after a
+ * call whether it is there at all; if it has not answered within REGION_ASK_MS, the calls open
+ * there fail, and the next server is tried for those that come then. Nothing is sent twice from
+ * here.
  */
 #include <string.h>
 

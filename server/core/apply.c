@@ -191,8 +191,8 @@ batch_forget(struct batch *b)
 }
 
 /* The transaction in which all of the batch is applied. An entry that makes a row that could not be
- * read again is refused as every other refusal, without effect: that is known when it was tried, so
- * what came before it is done again, and it ends the batch. */
+ * read again is refused as every other refusal, without effect: this is known only from trying, so
+ * what came before the entry is done again, and the batch ends with the entry. */
 static struct state_txn *
 batch_run(struct core *c, struct batch *b, const void *ctx)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The core: a thread that steps consensus and feeds the log writer (raft), and one that applies
- * what is committed and durable, a table transaction per batch, and runs the leader's hooks
- * (apply). Both sleep without ticking when there is nothing to do (a sole server has no Raft timer
- * at all). How they meet: core_int.h.
+ * The core in two threads: raft steps consensus and feeds the log writer; apply applies what is
+ * committed and durable, a table transaction per batch, and runs the leader's hooks. Both sleep
+ * without ticking when there is nothing to do (a sole server has no Raft timer at all). How they
+ * meet: core_int.h.
  *
  * Opened and closed by server.c; the thread-safe calls below are what everybody else sees through
  * server.h.
@@ -31,8 +31,8 @@ struct core_net {
     /* Takes the memory of a body (server/raft/wire.h). False: too much waits for that server
      * already; the body is dropped, which consensus survives. */
     bool (*send)(void *arg, uint64_t to, const char *addr, struct buf *body);
-    /* The leader that this server follows is another one, or none, or it leads itself (twice: when
-     * it is elected, and when it serves), or not any more. */
+    /* This server follows another leader, or none, or leads itself (twice: when it is elected, and
+     * when it serves), or not any more. */
     void (*leader_changed)(void *arg);
     /* The leader's state, which took the place of this core's log, cannot be opened while the
      * process runs: it is to begin again. Does not return, or the core does nothing more. */

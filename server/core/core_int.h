@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The core in two halves, each a thread with data of its own and an inbox that others fill. It
- * takes all that is in it at once, works for a bounded turn (core_step, apply_step) and looks
- * again.
+ * The core in two halves, each a thread with data of its own and an inbox that others fill. A half
+ * takes all of its inbox at once, works for a bounded turn (core_step, apply_step) and looks again.
  *
  *   raft half   core.c: consensus, log, entries that are in the log and not handed over. Larger
  *               entries make no turn of it longer, but for the log's copy of them.
@@ -33,7 +32,7 @@
  *   calls       core_post(): in order, between two batches; not while the state waits for space.
  * Both read, without asking: `unapplied`, bytes in the log, which the raft half adds, and the apply
  * half takes off behind the commit that makes `used` grow (who admits reads them in the other
- * order, so that what is on its way is counted once at least); `reserve`, `disk_short`.
+ * order, so that bytes on their way are counted at least once); `reserve`, `disk_short`.
  *
  * Bounds: proposals by number and bytes at the door, until they are applied or failed, wherever
  * they are. Stop: the door closes; the raft half proposes what it has and ends; the apply half
@@ -175,7 +174,7 @@ struct feed {
     uint64_t prev_term; /* of the one before */
     bool reading;       /* one feed_read is under way */
     bool quiet;         /* peer_msg.quiet, as consensus said last */
-    uint64_t snapshot;  /* index of the one that it is being sent; 0: not known yet, or none */
+    uint64_t snapshot;  /* index of the snapshot under way to it; 0: not known yet, or none */
     int64_t piece_ms;   /* when a piece of it was asked for or taken last; 0: none is sent */
 };
 
@@ -342,7 +341,7 @@ bool core_send_one(struct core *c, const struct peer_msg *m);
 void core_put_msg(struct core *c, struct core_msg m);
 
 /* --- lease.c --- */
-/* A message that leaves; one that has come, before consensus sees it. */
+/* A message leaves; a message has come, before consensus sees it. */
 void lease_stamp(struct core *c, struct peer_msg *m);
 void lease_take(struct core *c, const struct peer_msg *m);
 void lease_publish(struct core *c, const struct peer_list *conf);

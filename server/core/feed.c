@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Entries on their way to followers. What the window holds leaves at once, in pieces. Older entries
- * are read from the files by a thread of their own, or a slow disk would stop heartbeats: while it
- * reads for a follower, what consensus adds for it is added to its feed, and the follower gets
- * empty appends behind the last entry that left. What does not leave is not told: consensus hears
- * of it by a rejection.
+ * are read from the files by a thread of their own, or a slow disk would stop heartbeats: while the
+ * thread reads for a follower, what consensus adds goes to the feed, and the follower gets empty
+ * appends behind the last entry that left. What does not leave is not told: consensus hears of it
+ * by a rejection.
  */
 #include "common/mem.h"
 #include "server/core/core_int.h"

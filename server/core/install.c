@@ -3,9 +3,9 @@
  * The state of a leader for a server that is further behind than the log that is kept: the file of
  * its newest snapshot, a piece at a time, each when the one before is taken. The receiver keeps it
  * beside its log (the reading thread does). Once the file is whole and good the raft half puts it
- * in place of a log that does not reach that far, and begins consensus as a start with a snapshot
- * would; the apply half loads the file into a second state, which takes the place of the first
- * under its readers. A process that ends in between does the rest at its next start.
+ * in place of the shorter log, and begins consensus as a start with a snapshot would; the apply
+ * half loads the file into a second state, which takes the place of the first under its readers. A
+ * process that ends in between does the rest at its next start.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -85,7 +85,7 @@ piece_taken(struct core *c, const struct core_msg *x)
 
 /* --- in place of the log --- */
 
-/* The log holds the snapshot's last entry, or a snapshot of our own does. What differs at that
+/* The log holds the snapshot's last entry, or a snapshot of our own does. Another entry at this
  * index was never committed, nor was what is behind. */
 static bool
 is_here(struct core *c, const struct consensus_snapshot *meta)

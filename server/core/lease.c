@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Whether another server may lead by now. A leader that stood still (stopped, suspended, swapped
- * out) learns from others that it does not lead any more; what is asked of it before that must not
- * be answered as if it did. So an append bears the time at which it left, by its sender's clock,
- * and each answer to it brings back the newest time that was heard in that term. What a majority
- * has answered, the leader's own word included, left at a time at which that majority was in no
- * later term: a leader of one was elected after it. Answers that lay in a socket meanwhile bear old
- * times.
+ * out) learns from others when its lead is over; what it is asked before must not be answered as by
+ * a leader. So an append bears the time at which it left, by its sender's clock, and each answer
+ * brings back the newest time heard in that term. What a majority has answered, the leader's own
+ * word included, left at a time at which that majority was in no later term: a leader of one was
+ * elected after it. Answers that lay in a socket meanwhile bear old times.
  */
 #include <stdlib.h>
 

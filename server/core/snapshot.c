@@ -55,9 +55,9 @@ snapshot_main(void *arg)
     return NULL;
 }
 
-/* It is due before its time when the disk is nearly full and it would free some of it: segments of
- * the log, and the snapshot before it where the state has shrunk. Measured from the last try,
- * failed or not. */
+/* A snapshot is due before its time when the disk is nearly full and would have more room with it:
+ * segments of the log, and the snapshot before it where the state has shrunk. Measured from the
+ * last try, failed or not. */
 static bool
 snapshot_makes_room(struct core *c)
 {

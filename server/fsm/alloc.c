@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The state machine: allocations. Plans write the desired half, clients the other.
+ *
+ * First the result of a plan: what may still be written to a node, by rule S13 and the rule of a
+ * single holder of a name (doc/fencing.md), and what falls with the refused; then its stops,
+ * updates, placements and the evaluations that follow. Then what clients report, judged by who owns
+ * the allocation and by the order of reports. Last the desired transitions (drain, restart,
+ * migrate). All of this decides on the state at its entry, never on what the proposer saw.
  */
 #include "api/away.h"
 #include "server/fsm/fsm_int.h"
@@ -106,8 +112,8 @@ find_stale(struct apply *a, const struct plan_result *in, struct judged *d)
     }
 }
 
-/* A replacement that is refused takes with it what was done to its original (S13): the original is
- * neither stopped nor marked without it. What is not stopped is not replaced either. */
+/* A refused replacement takes along what was done to its original (S13): the original is neither
+ * stopped nor marked without it. What is not stopped is not replaced either. */
 static void
 find_tied(struct apply *a, const struct plan_result *in, struct judged *d)
 {
@@ -192,9 +198,9 @@ link_previous(struct apply *a, const struct allocation *al)
     apply_put_alloc(a, prev, old, state_alloc_job_index(a->t, prev->id));
 }
 
-/* Another allocation of that version of the job does what the new one is for: the plan was made
- * before that was placed. One that the new one replaces, or of which nobody hears, is none of
- * these. */
+/* Another allocation of that version of the job has the place of the new one: the plan was made
+ * before it was placed. An allocation of which nobody hears, or which the new one replaces, does
+ * not count. */
 static bool
 name_taken(struct apply *a, const struct allocation *in, const struct job *j, uint64_t jmi)
 {
@@ -392,8 +398,8 @@ wants_eval(struct apply *a, struct allocation *al, const struct allocation *old,
     return NULL;
 }
 
-/* Of an allocation's health a client says whether and when. What it says of an earlier deployment
- * is not about this one. */
+/* Of an allocation's health a client says whether and when. Its word on an earlier deployment is
+ * none on this one. */
 static void
 merge_health(struct apply *a, struct allocation *al, const struct allocation *rep)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state machine: one entry while it is applied, and what all intents have in common:
- * evaluations and allocations are stored, the jobs they touch are noted, summaries count along. In
- * that order.
+ * The state machine: an entry while it is applied, and what all intents have in common: evaluations
+ * and allocations are stored, the jobs they touch are noted, summaries count along. In that order.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -68,7 +68,7 @@ finish(struct apply *a)
 
 /* --- the small intents --- */
 
-/* What was made superfluous while it was worked on stays so, and nothing follows from it (S12,
+/* An evaluation that became superfluous while under way stays so, and nothing follows from it (S12,
  * S19). */
 static bool
 is_canceled(struct apply *a, const char *id)

@@ -73,7 +73,7 @@ fsm_count(const struct fsm_result *r, enum state_table table, enum fsm_what what
     return n;
 }
 
-/* What is done to the room that is left, in the order in which it is refused when there is none. */
+/* What an intent does to the room left, in the order of refusal when there is none. */
 enum intent_room {
     ROOM_ADDS,    /* work */
     ROOM_CHANGES, /* what is there goes on */

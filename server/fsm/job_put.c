@@ -59,7 +59,7 @@ apply_put_launch(struct apply *a, const struct job *j, int64_t at_s)
     state_put(a->t, a->index, PERIODIC_LAUNCHES, &row);
 }
 
-/* A version of a job was stored: from now on it is launched when it is due, or it is not. */
+/* A version of a job was stored: from now on it is launched when due, or not at all. */
 static void
 schedule(struct apply *a, const struct job *j)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Failure domains: servers of one region and redundancy zone that fail within DOMAIN_MS of each
- * other, or while others of them are suspected, are one event, since one rack or one switch was
- * lost, and not they. Pure.
+ * Failure domains: servers of a region and redundancy zone that fail within DOMAIN_MS of each
+ * other, or while others of them are suspected, are one event, since a rack or a switch was lost,
+ * and not they. Pure.
  */
 #ifndef PADDOCK_SERVER_GOSSIP_DOMAIN_H
 #define PADDOCK_SERVER_GOSSIP_DOMAIN_H

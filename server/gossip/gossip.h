@@ -65,7 +65,7 @@ void gossip_leave(struct gossip *g);
 /* Why a packet, or a member in it, is refused: one of enum packet_fault, or */
 enum {
     REFUSED_AGAIN = PACKET_FAULTS, /* it was sent before */
-    REFUSED_MISLED,                /* it is for another server, or from one with this one's id */
+    REFUSED_MISLED,                /* for another server, or from another with our id */
     REFUSED_MEMBER,                /* of another cluster of this region, or one too many */
     REFUSALS,
 };

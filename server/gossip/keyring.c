@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Operations on the key rings of all servers: see gossip.h. Before a key is used, each server is
- * asked whether it has it, so that none is left that cannot read the others.
+ * asked whether the key is there, so that none is left that cannot read the others.
  */
 #include "common/log.h"
 #include "common/mem.h"

@@ -146,8 +146,7 @@ lane_due(const struct lane *l)
 
 /* --- rounds --- */
 
-/* The pings of one round make a ring of all that are there, in an order that is another one in each
- * round. */
+/* The pings of a round make a ring of all that are there, in another order in each round. */
 static uint64_t
 place(uint64_t id, uint64_t round)
 {
@@ -173,7 +172,7 @@ next_in(const struct swim *s, const struct lane *l, uint64_t round)
     return m;
 }
 
-/* One in which that member is behind this server, as far as chance finds it. */
+/* A round in which member `m` is behind this server, as far as chance finds one. */
 static uint64_t
 round_with(struct swim *s, const struct lane *l, const struct member *m)
 {

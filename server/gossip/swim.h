@@ -41,7 +41,7 @@ enum {
     SWIM_SLACK_MS = 100,     /* and the one behind it waits so much longer for another round */
     SWIM_SPREAD_MS = 200,    /* from one packet of news to the next, */
     SWIM_SPREAD_N = 3,       /* to so many */
-    SWIM_ASKED_N = 3,        /* others that are asked for one that does not answer */
+    SWIM_ASKED_N = 3,        /* others asked about one that does not answer */
     SWIM_TOLD_FACTOR = 8,    /* news is told so often, times log10 of members */
     SWIM_SYNC_MS = 30000,    /* from one exchange of all to the next */
     SWIM_AGAIN_MS = 10000,   /* the same, with one that failed */
@@ -97,7 +97,7 @@ void swim_take(struct swim *s, int64_t now, const struct packet *p, const char *
                struct swim_out *out);
 /* That answer was asked for. */
 bool swim_awaits(const struct swim *s, const struct packet *p);
-/* That server, at `from`, did not know us: what it was told lately, and asked, it is told and asked
+/* That server, at `from`, did not know us: what was told and asked there lately is told and asked
  * again. */
 void swim_again(struct swim *s, uint64_t id, const char *from, struct swim_out *out);
 /* Everything that is known, for an exchange, in packets of at most GOSSIP_PACKET_MAX. */
@@ -108,7 +108,7 @@ void swim_set_self(struct swim *s, int64_t now, const struct server_hello *self,
                    struct swim_out *out);
 /* This server leaves: it says so, and is not asked any more. */
 void swim_leave(struct swim *s, int64_t now, struct swim_out *out);
-/* A member that failed counts as one that left; `prune`: it, or one that left, is not shown any
+/* A failed member counts as one that left; `prune`: a member that failed or left is not shown any
  * more. */
 void swim_force(struct swim *s, int64_t now, uint64_t id, bool prune, struct swim_out *out);
 

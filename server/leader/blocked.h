@@ -22,8 +22,9 @@ struct blocked;
 struct blocked *blocked_new(const void *ctx);
 void blocked_clear(struct blocked *b);
 
-/* Takes a clone in, releases it at once when capacity came meanwhile, or, when the job has one
- * already, keeps the one with the newer snapshot and hands the other out as a duplicate. */
+/* Takes a clone in, releases it at once when capacity came meanwhile, or, when the job has an
+ * evaluation here already, keeps the one with the newer snapshot and hands the other out as a
+ * duplicate. */
 void blocked_add(struct blocked *b, const struct evaluation *e, int64_t now_ms);
 /* Capacity of a class appeared at `index`. */
 void blocked_capacity(struct blocked *b, const char *computed_class, uint64_t index);

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The evaluation broker (see broker.h).
+ * The evaluation broker: broker.h has the invariants. In this order: the orders of its heaps; an
+ * evaluation's way (enqueued, ready or delayed, delivered, acked or nacked, forgotten); time, which
+ * comes in by broker_tick(); and the lists of what is to be cancelled or has failed, which their
+ * owner fetches.
+ *
+ * An entry is in one place at a time (enum where), and a job_slot says which evaluation of a job is
+ * under way and which wait behind it.
  */
 #include "server/leader/broker.h"
 
@@ -430,8 +436,8 @@ broker_hold(struct broker *b, const char *id, uint64_t token)
     return set_due(b, id, token, HELD_MS);
 }
 
-/* A tick that comes so late says that this server stood still, and with it all who work: that time
- * does not count against them. */
+/* A tick so late says that this server stood still, and with it all who work: the time does not
+ * count against them. */
 static void
 stood_still(struct broker *b, int64_t now_ms)
 {

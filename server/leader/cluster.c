@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a leader writes into the log when the state does not have it yet: which cluster of several
- * servers it is of, so that no server starts with the log of one and the consent to another
+ * What a leader writes into the log when the state does not have it yet: the id of a cluster of
+ * several servers, so that no server starts with the log of one and the consent to another
  * (server/peer/found.h); and the node pools.
  */
 #include "common/mem.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The watcher of deployments: for each active one that changed, or whose time is over,
- * deploy_step() is asked on a worker thread of the loop, and what it says is owed to the log
+ * The watcher of deployments: for each active deployment that changed, or whose time is over,
+ * deploy_step() is asked on a worker thread of the loop, and its answer is owed to the log
  * (owed.h). All else is on the apply thread. Without an active deployment there is no alarm and no
  * work.
  */

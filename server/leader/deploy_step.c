@@ -103,7 +103,7 @@ cutoff(const struct deploy_in *in)
     return at;
 }
 
-/* The time is over: that fails it, unless everything that is not promoted yet is healthy. */
+/* The time is over: the deployment fails, unless everything not promoted yet is healthy. */
 static void
 time_over(const struct deploy_in *in, struct deploy_out *out)
 {

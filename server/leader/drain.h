@@ -6,7 +6,7 @@
  *
  *   service   as many of a group as its migrate block allows: at most max_parallel of the wanted
  *             count may be missing or not yet settled, on all nodes together
- *   batch     waits for its own end; at the deadline it is ended and not placed again
+ *   batch     waits for its own end; at the deadline ended and not placed again
  *   system    when nothing else is left (not at all when the drain ignores them)
  *   deadline  whatever is left gets its flag at once
  *

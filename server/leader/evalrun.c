@@ -175,7 +175,7 @@ run_followed(struct run *r, int code, struct fsm_result *res)
         run_end(r, false);
 }
 
-/* Follow-up evaluations come first: an allocation that names one that does not exist would never be
+/* Follow-up evaluations come first: an allocation that names a missing one would never be
  * rescheduled. */
 static void
 run_follow(struct run *r)
@@ -427,7 +427,7 @@ run_verify_again(void *arg)
     l->plans = r;
 }
 
-/* Checks the best waiting plan. One at a time: the next one is checked against what this one
+/* Checks the best waiting plan. One at a time: the next plan is checked against what this one
  * leaves. */
 static void
 next_plan(struct leader *l)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Garbage collection (see gc.h).
+ * Garbage collection (see gc.h). First the search, a pure walk over a snapshot: which evaluations
+ * with their allocations, jobs, deployments and nodes are old enough, and when the next one will
+ * be. Then the leader's pass, which searches on a worker and writes, entry by entry, until nothing
+ * more is found. Last the controller, which arms the next pass when something ends.
  */
 #include "server/leader/gc.h"
 
@@ -101,7 +104,8 @@ find_evals(struct find *f)
         state_iter_end(it);
 }
 
-/* Nothing of it lives or waits, and nothing has happened to it for as long as it is kept. */
+/* Nothing of the job lives or waits, and nothing has happened to it for as long as jobs are kept.
+ */
 static bool
 job_is_free(struct find *f, const struct job *j)
 {

@@ -2,8 +2,8 @@
  *
  * Garbage collection: finished evaluations with their allocations, deployments that are over, dead
  * jobs, nodes that are long down. The leader looks on a worker thread of the loop; what may go is
- * checked again when it is applied. It looks an interval after something has ended, and after that
- * when the next of what has ended is old enough: while nothing ends there is no timer.
+ * checked again when it is applied. It looks an interval after something has ended, and then again
+ * when the next of the ended is old enough: while nothing ends there is no timer.
  */
 #ifndef PADDOCK_SERVER_LEADER_GC_H
 #define PADDOCK_SERVER_LEADER_GC_H

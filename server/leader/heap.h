@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A binary min-heap of pointers that know their place in it, so that any element can be removed or
- * moved. `before(a, b)` is the order; `slot(a)` is where an element keeps its position (0: not in a
- * heap). Small on purpose: broker and heartbeats use it.
+ * A binary min-heap of pointers that know their place, so that any element can be removed or moved.
+ * `before(a, b)` is the order; `slot(a)` is where an element keeps its position (0: not in a heap).
+ * Small on purpose: broker and heartbeats use it.
  */
 #ifndef PADDOCK_SERVER_LEADER_HEAP_H
 #define PADDOCK_SERVER_LEADER_HEAP_H

@@ -31,7 +31,7 @@ void leader_free(struct leader *l);
  * server does not lead. */
 int64_t leader_heartbeat(struct leader *l, const char *node_id);
 /* A sign of life has come in, what it asks for is not written yet: a miss that was not sent to the
- * log is void. False: one is on its way there, so what the node asks for is to be written behind
+ * log is void. False: a miss is on its way there, so what the node asks for is to be written behind
  * it. */
 bool leader_node_heard(struct leader *l, const char *node_id);
 /* The node is purged: its timer with it. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the leader owes the log: writes that nobody waits for and that must not be lost (missed
- * heartbeats, evaluations that it makes or ends on its own). Each is proposed until the log has it,
- * also where the FSM refused it there, or until the leadership is over: the next leader finds its
- * reason in the state. Loop thread.
+ * What the leader owes the log: writes for which nobody waits and which must not be lost (missed
+ * heartbeats, evaluations made or ended on its own). Each is proposed until the log has it, also
+ * where the FSM refused it there, or until the leadership is over: the next leader finds its reason
+ * in the state. Loop thread.
  */
 #ifndef PADDOCK_SERVER_LEADER_OWED_H
 #define PADDOCK_SERVER_LEADER_OWED_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Launches children of periodic jobs when they are due, while this server leads. What is due is
- * kept here by time; that each time has one child is decided when the entry is applied
+ * kept here by time; a single child for each time is ensured when the entry is applied
  * (fsm/child.c), whoever proposed it and how often. A new leader launches the last time that was
  * missed, if any. Loop thread but where it says otherwise; without a periodic job there is no
  * timer.

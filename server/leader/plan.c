@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Plan verification (see plan.h; doc/scheduling.md 1.8, doc/reconnect.md 1.11).
+ * Plan verification (see plan.h; doc/scheduling.md 1.8, doc/reconnect.md 1.11). A plan is two
+ * sorted lists, which become parts (a change each) and spans (the parts of one node). In this
+ * order: loading them node by node; the check of a span against the live table; rejection, which
+ * spreads to the spans whose room it takes back; units, the parts that must be in one entry; the
+ * verdict; and its parts as entries.
+ *
+ * plan_check_step() looks at a bounded number of parts, so that no check holds up the apply thread
+ * for long.
  */
 #include "server/leader/plan.h"
 

@@ -2,12 +2,11 @@
  *
  * The plan applier's judgement: what of a plan still holds against the live node table and the
  * newest state. Workers plan on snapshots that may be old; here, on the apply thread, plans are
- * checked one after the other, each after the commit of the one before, so that no node is ever
+ * checked one after the other, each after the commit of the plan before, so that no node is ever
  * over-committed.
  *
  * Stops are always good. A node that cannot take what the plan puts there is rejected as a whole; a
- * replacement on it drags the stop of what it replaces with it, so that an update never leaves a
- * gap.
+ * replacement there takes along the stop of its original, so that an update never leaves a gap.
  */
 #ifndef PADDOCK_SERVER_LEADER_PLAN_H
 #define PADDOCK_SERVER_LEADER_PLAN_H
@@ -32,10 +31,10 @@ struct plan_at {
     bool begun; /* its deployment is in */
 };
 
-/* The next part of a result: an entry of at most `max` changes, or one unit. A placement and the
- * stops and marks that it is for are in one entry, so that they are done both or not at all,
- * whatever comes between two parts (doc/reconnect.md, S13). Node by node, stops first. `at` moves
- * behind it. False: nothing is left. */
+/* The next part of a result: an entry of at most `max` changes, or one unit. A placement is in one
+ * entry with its stops and marks: all of them are done or none, whatever comes between two parts
+ * (doc/reconnect.md, S13). Node by node, stops first. `at` moves behind it. False: nothing is left.
+ */
 bool plan_part(const struct plan_verdict *all, size_t max, struct plan_at *at,
                struct plan_result *ret);
 

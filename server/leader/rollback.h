@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a deployment that fails leads to: its status, the version of the job that it is rolled back
- * to, the evaluation that follows. For the endpoints of deployments and the leader's controller.
+ * What a deployment that fails leads to: its status, the version of the job to go back to, the
+ * evaluation that follows. For the endpoints of deployments and the leader's controller.
  */
 #ifndef PADDOCK_SERVER_LEADER_ROLLBACK_H
 #define PADDOCK_SERVER_LEADER_ROLLBACK_H

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Founding a cluster: see found.h. Order to read: what is kept, who is known, consents, rounds.
+ * Founding a cluster: see found.h. Order to read: what is kept, who is known, consents, joining,
+ * rounds.
+ *
+ * A `struct known` is an address that may be a server's, with the hello that came from there last;
+ * where several are of one server the first speaks for it. Everything happens in rounds of
+ * questions and at their answers.
  */
 #include "server/peer/found.h"
 
@@ -41,7 +46,7 @@ struct known {
     int64_t heard_ms;
     bool asked, consented;
     int64_t gone_ms; /* since when it is known to have left; 0: it has not */
-    bool gossips, there; /* gossip knows it, and that it is there */
+    bool gossips, there; /* known to gossip, and said to be there */
     bool ours; /* it is this server itself */
 };
 
@@ -459,8 +464,8 @@ is_fit(struct found *f, const struct known *k)
     return !twice;
 }
 
-/* A member, one that has not left, or one that answers since it has: what it said before may not
- * say that. */
+/* A member, a server that has not left, or one heard since then: its earlier words may be from
+ * before. */
 static bool
 is_back(struct found *f, struct known *k, const struct core_status *st)
 {

@@ -3,11 +3,11 @@
  * How several servers become one cluster, and how they know each other's names. Servers that are to
  * be joined, and those they have heard, are asked for their hello. When exactly `expect` new
  * servers, of one region and with different names, have heard each other, the one with the lowest
- * id founds: it asks each for its consent, which is made durable ("raft/founder") before it is
- * given, and is given to one founder only. With all consents it alone writes the first entry: the
+ * id founds: it asks each for its consent, which is made durable ("raft/founder") before the
+ * answer, and is given to a single founder. With all consents it alone writes the first entry: the
  * servers, as members of a cluster with an id. The others get that from it. So there cannot be two
- * clusters, whatever fails meanwhile; a founder that is lost for good between the consents and that
- * entry leaves servers that wait: they say so, and an operator removes the file.
+ * clusters, whatever fails meanwhile; a founder lost for good between the consents and that entry
+ * leaves servers that wait: they say so, and an operator removes the file.
  *
  * A server that is of a cluster founds none and joins none; who its other servers are, and whether
  * they are there, it hears by gossip (found_hears). Main loop thread.
@@ -55,7 +55,7 @@ int64_t found_heard_ms(const struct found *f, uint64_t id);
 size_t found_join(struct found *f, const struct str_list *addrs, struct err *e);
 /* Asks that server now. */
 void found_ask(struct found *f, uint64_t id);
-/* It says that it leaves. */
+/* This server says that it leaves. */
 void found_leaves(struct found *f);
 /* NULL is fine. */
 void found_free(struct found *f);

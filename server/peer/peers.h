@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The other servers: a connection to each, over which this one speaks, and one from each, over
+ * The other servers: a connection to each, over which this server speaks, and one from each, over
  * which it is spoken to (server/raft/wire.h); both on a loop thread of their own, so that what the
  * main loop is busy with delays no heartbeat.
  *
  * A connection is made when there is something to say, and again after 50 to 500 ms, at once after
- * one that worked. Of messages to a server that is not reached few are kept, and none beyond
- * PEER_QUEUE_BYTES to one that is slow: consensus says again what was lost. A host that refuses the
- * connection has no such process any more, and the core is told.
+ * one that worked. Few messages to a server out of reach are kept, and none beyond PEER_QUEUE_BYTES
+ * to a slow one: consensus says again what was lost. A host that refuses the connection has no such
+ * process any more, and the core is told.
  */
 #ifndef PADDOCK_SERVER_PEER_PEERS_H
 #define PADDOCK_SERVER_PEER_PEERS_H

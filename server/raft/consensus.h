@@ -11,7 +11,7 @@
  * Fourteen defects of the library are contained here (pinned by tests/server/raft/test-consensus.c,
  * and 9, 10, 11, 13 by seeds of test-sim.c):
  *  1 a received AppendEntries is split so that a config change is alone in its part;
- *  2 one that starts below our own snapshot is clamped to it;
+ *  2 an append that starts below our own snapshot is clamped to it;
  *  3 no config change before an entry of the current term is committed;
  *  4 a follower answers RequestVote whatever its own config says about itself;
  *  5 a denied pre-vote carries our real term;
@@ -196,8 +196,8 @@ struct consensus_status {
 void consensus_status(struct consensus *c, struct consensus_status *ret);
 /* Of a leader: what that server is known to hold; 0: nothing, or we do not lead. */
 uint64_t consensus_match(const struct consensus *c, uint64_t id);
-/* The process of server `id` is gone (its host refuses connections). If it is the leader that we
- * follow, it is forgotten, and we stand for election after `after_ms` more. Returns when to call
+/* The process of server `id` is gone (its host refuses connections). If we follow it as leader, it
+ * is forgotten, and we stand for election after `after_ms` more. Returns when to call
  * consensus_timeout(). */
 int64_t consensus_leader_gone(struct consensus *c, int64_t now, uint64_t id, unsigned after_ms);
 

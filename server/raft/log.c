@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The durable Raft log: see log.h.
+ * The durable Raft log: see log.h. In this order: what a failure of the disk means; segments (made,
+ * replayed at open, a torn tail erased); the writer thread; and the owner's side, which appends,
+ * truncates and compacts.
+ *
+ * The lock is held for moments and never during a write: the writer swaps the queue for an empty
+ * one. Nothing of a segment counts before its head is durable, and on_durable() is told with the
+ * lock held, so that a truncation comes before the report or sees it.
  */
 #include "server/raft/log.h"
 
@@ -107,8 +113,8 @@ remove_old(struct raft_log *l, uint64_t index)
     mem_free(old);
 }
 
-/* The writer's: nothing was acknowledged of what it tries to write, so it can wait until there is
- * space (or fds) again. False when the log is to be closed. */
+/* The writer's: nothing of this write was acknowledged, so the writer can wait until there is space
+ * (or fds) again. False when the log is to be closed. */
 static bool
 wait_for_space(struct raft_log *l, const char *what, int errnum)
 {

@@ -13,7 +13,7 @@
  *   u32 crc32c of the 32 bytes before, followed by the data | u32 0 | data, zero-padded
  *
  * `group` is the offset at which the write that carried this record began. A write begins only
- * after the one before it is durable, so a valid record behind damage, whose group lies behind the
+ * after the write before is durable, so a valid record behind damage, whose group lies behind the
  * damage as well, proves that acknowledged data was damaged afterwards (corruption). Damage with
  * nothing behind it but records of the same write is a torn write, which nobody was told about.
  */

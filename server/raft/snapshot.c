@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Local snapshots: see snapshot.h.
+ * Local snapshots: see snapshot.h for the format. In this order: names in the directory; writing,
+ * to a temporary file that gets its name when it is synced; reading, from a map of the file and
+ * only after the hash of all of it was checked; and copies of files that a leader sent.
  */
 #include "server/raft/snapshot.h"
 

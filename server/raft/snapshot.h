@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Local snapshots: the whole state at one Raft index in one file, so that the log can be kept short
+ * Local snapshots: the whole state at a Raft index in one file, so that the log can be kept short
  * and the state rebuilt. Written to a temporary file, synced, renamed; the newest stays.
  *
  *   head     "PDKSNAP1" | u64 index | u64 term | u64 conf index | u32 length of conf | conf |
@@ -35,8 +35,7 @@ int snapshot_read(const char *dir, uint64_t index, snapshot_row_fn *fn, void *ar
 /* A copy of a snapshot under another name: 0 when it is whole. What `ret` holds is owned by ctx. */
 int snapshot_check(const char *dir, const char *name, const void *ctx,
                    struct consensus_snapshot *ret, struct err *e);
-/* Opens the newest one, or that of *index if that is not 0; *index and *size are filled. Negative
- * errno. */
+/* Opens the newest one, or that of *index if not 0; *index and *size are filled. Negative errno. */
 int snapshot_open(const char *dir, uint64_t *index, uint64_t *size);
 /* The copy becomes the newest snapshot; durable. Negative errno. */
 int snapshot_adopt(const char *dir, const char *name, uint64_t index);

@@ -14,7 +14,7 @@
  *
  * A connection begins with a hello of who made it, which alone sends messages then; the other side
  * answers it once, with welcome or refused. A server that is behind the log is sent the leader's
- * snapshot file, piece after piece; it says with each how far it has it.
+ * snapshot file, piece after piece; with each piece it says how much of the file it has.
  */
 #ifndef PADDOCK_SERVER_RAFT_WIRE_H
 #define PADDOCK_SERVER_RAFT_WIRE_H

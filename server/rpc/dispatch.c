@@ -80,7 +80,7 @@ check_request(const void *ctx, const struct job_dispatch_request *req, const str
     return 0;
 }
 
-/* With what the dispatch says it must start, as a job that says all of it itself. */
+/* With what the dispatch adds the child must start, as a job that says all of this itself. */
 static int
 check_child(const void *ctx, const struct job_dispatch_request *req, struct job *j, struct err *e)
 {

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filter expressions: compiling. Matching is in filter_match.c.
+ * Filter expressions: compiling. Matching is in filter_match.c. filter.h has the grammar. In this
+ * order: tokens; selectors, which are resolved against the field table as they are read, so that an
+ * unknown name is an error of the request; operators; `any` and `all` with the names they bind; and
+ * the levels from unary to `or`.
+ *
+ * Depth is bounded by FILTER_DEPTH_MAX: a filter is a stranger's text.
  */
 #include "server/rpc/filter.h"
 
@@ -31,7 +36,7 @@ struct parser {
     const char *at;    /* the current token */
     enum token tok;
     char *text;   /* of a word or string */
-    bool pointer; /* it is one in "..." that begins with a slash: where a selector may be, a JSON
+    bool pointer; /* a string in "..." that begins with a slash: where a selector may be, a JSON
                      pointer */
     unsigned depth;
     const struct var *vars; /* the innermost */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filter expressions: types of operands, and matching against objects by their field tables.
+ * Filter expressions: types of operands, and matching against objects by their field tables. A
+ * place is an address together with the field that says how to read it. First steps into an object;
+ * then filter_check(), the types at compile time; then the operators and `any` and `all`; last the
+ * expression.
  */
 #include <string.h>
 

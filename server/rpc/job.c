@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Job.*: what changes jobs, and the dry run.
+ * Job.*: what changes jobs, and the dry run: register, deregister, evaluate, plan. Each write is a
+ * prepare_NAME(), pure on a snapshot and run by a worker, which makes the entry or refuses, and a
+ * completion that answers from what was applied.
+ *
+ * What must hold when the entry is applied is decided there (server/fsm/job_put.c). What a job must
+ * be to be taken is in job_admit.c.
  */
 #include <string.h>
 
@@ -41,7 +46,7 @@ human(void *ctx, size_t bytes)
     return mem_printf(ctx, i > 0 && v < 10 ? "%.1f %s" : "%.0f %s", v, units[i]);
 }
 
-/* What is kept of the source that came with the job, or NULL, with a warning when it is too large.
+/* What is kept of the job's source, or NULL, with a warning when it is too large.
  */
 static struct job_submission *
 source_of(void *ctx, const struct job_register_request *req, struct str_list *warnings)
@@ -178,8 +183,8 @@ job_deregistered(struct write *w, uint64_t index, struct fsm_result *res)
 }
 
 /* What is not there is deregistered, however often one says so. But a server that stood still may
- * have lost its leadership, and a job, without having heard of it: only after an entry that was
- * committed meanwhile (`barrier`) does it know that there is none. */
+ * have lost its leadership, and a job, without having heard of it: only after an entry committed
+ * meanwhile (`barrier`) does it know that there is none. */
 static void
 deregister_missing(struct write *w)
 {

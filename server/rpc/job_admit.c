@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a job must be to be registered: canonical form, everything that is wrong with it, what is
- * kept of the one before. Worker threads.
+ * What a job must be to be registered: canonical form, everything wrong with it, what is kept of
+ * the version before. Worker threads.
  */
 #include "server/rpc/job_admit.h"
 

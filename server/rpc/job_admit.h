@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a job must be to be registered, for the writes that register one or say what would come of
- * it. Worker threads; memory is of w->ctx.
+ * What a job must be to be registered, for the writes that register jobs and for dry runs. Worker
+ * threads; memory is of w->ctx.
  */
 #ifndef PADDOCK_SERVER_RPC_JOB_ADMIT_H
 #define PADDOCK_SERVER_RPC_JOB_ADMIT_H

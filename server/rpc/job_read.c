@@ -128,7 +128,7 @@ versions_index(const struct read *r, struct state_txn *t)
     return index > 0 ? index : state_index(t, r->row->tables);
 }
 
-/* One version in each answer, or the difference to the one before it: together they may be larger
+/* A version in each answer, or the difference to the version before: together they may be larger
  * than an answer may. NextToken: the JobModifyIndex of what comes; with ".diff" behind it the
  * difference is asked for. */
 static int

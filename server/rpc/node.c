@@ -139,7 +139,7 @@ prepare_update_status(struct write *w, struct state_txn *t, struct err *e)
     way_note(w->s, w->call, n->id);
     bool sure = leader_node_heard(l, n->id) && server_leads_surely(w->s);
     bool stays = str_eq(n->status, NODE_READY) && str_eq(n->status, req->status);
-    if (!str_eq(n->status, NODE_DOWN)) /* however long it takes to write what it asks for */
+    if (!str_eq(n->status, NODE_DOWN)) /* however long the write of its request takes */
         (void)leader_heartbeat(l, n->id);
     if (sure && (stays || gate_is_shut(w, t, n))) {
         struct node_update_response *resp = mem_new(w->ctx, struct node_update_response);

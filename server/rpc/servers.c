@@ -102,8 +102,8 @@ call_operator_raft_configuration(void *arg, struct rpc_call *call, const void *p
 
 enum { LOOK_MS = 20 };
 
-/* The first member of what a call waits with. Who cancels it ends the waiting, not what it waits
- * for. */
+/* The first member of what a call waits with. Who cancels the call ends the waiting, not what it
+ * waits for. */
 struct wait {
     struct server *s;
     struct rpc_call *call;
@@ -331,8 +331,8 @@ removal_stored(void *arg, const struct err *e, uint64_t index, struct fsm_result
     wait_begin(&r->w, removal_look, REMOVE_MS);
 }
 
-/* Of the server that is meant, by its name also one that is no member, or of another region; 0 with
- * an error. */
+/* The id of the server that is meant, by its name also of a server that is no member, or of another
+ * region; 0 with an error. */
 static uint64_t
 removed_id(struct server *s, const void *ctx, const struct raft_peer_request *req, bool *abroad,
            struct err *e)
@@ -356,7 +356,7 @@ removed_id(struct server *s, const void *ctx, const struct raft_peer_request *re
     return id;
 }
 
-/* First it is written that the server is gone, or it would be made a member again. */
+/* First the log is told that the server is gone, or it would be made a member again. */
 static void
 removal_write(struct removal *r)
 {
@@ -365,7 +365,7 @@ removal_write(struct removal *r)
     server_propose(r->w.s, &in, HOME_LOOP, removal_stored, r);
 }
 
-/* One that is taken out because it failed is asked once more. */
+/* A server that is taken out because it failed is asked once more. */
 static void
 removal_wait(void *arg)
 {

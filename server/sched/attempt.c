@@ -28,8 +28,8 @@ stop_row(const void *ctx, const struct allocation *a)
     return s;
 }
 
-/* The client status that the plan is about: if it is another one by then, what follows from it is
- * void. */
+/* The client status that the plan is about: if the status is another by then, what follows from it
+ * is void. */
 static void
 note_seen(const void *ctx, struct allocation *row, const struct allocation *a)
 {
@@ -140,7 +140,7 @@ attempt_failed(struct attempt *t, const struct task_group *tg, struct alloc_metr
         t->out->escaped = true;
 }
 
-/* Nodes where it, or what it replaced, failed before. */
+/* Nodes where `prev`, or what it replaced, failed before. */
 static void
 penalties(const void *ctx, const struct allocation *prev, struct select_req *req)
 {

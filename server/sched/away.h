@@ -14,7 +14,8 @@
 /* Which of the two. */
 bool away_keeps_original(const struct task_group *tg, const struct allocation *original,
                          const struct allocation *replacement);
-/* It holds the place of what it replaces: it runs, or may, or is to be placed again itself. */
+/* The replacement holds the place of its original: it runs, or may, or is to be placed again
+ * itself. */
 bool away_holds(const struct allocation *replacement, bool batch);
 
 /* Of an allocation's node; NULL: it is gone. */

@@ -45,7 +45,7 @@ struct prey_pair {
     struct prey *v;
 };
 
-/* An allocation of it, with what is needed of it in place of all that the state has. */
+/* An allocation of the prey, with what is needed in place of all that the state has. */
 struct prey_alloc {
     struct allocation alloc;
     struct usage u;

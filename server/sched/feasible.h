@@ -27,7 +27,8 @@ const char *feasible_class(struct feasible *f, const struct node *n);
 /* NULL, or that a driver of the group is not there or not healthy, which may differ within a class.
  */
 const char *feasible_drivers(const struct feasible *f, const struct node *n);
-/* Which driver that is, and what the node says of it; owned by ctx. NULL: none. */
+/* Which driver is not there or not healthy, and what the node says of it; owned by ctx. NULL: none.
+ */
 char *feasible_driver_words(const void *ctx, const struct task_group *tg, const struct node *n);
 /* The rest: constraints on unique keys, host networks. */
 bool feasible_has_node_part(const struct feasible *f);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The node table (see nodes.h).
+ * The node table (see nodes.h). From the inside out: facts of a node, counted by reference; kinds,
+ * numbered by what they have in common; sets, with the hash from id to row; tables, which share a
+ * set until one of them is written.
+ *
+ * A set that is shared is never written: table_own() copies it first. Rows keep their number for as
+ * long as their node lives, since columns of use and plans name rows by it.
  */
 #include "server/sched/nodes.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Deployments, as the reconciler sees them: which one is under way, what may be done in this round,
+ * Deployments, as the reconciler sees them: which is under way, what may be done in this round,
  * when it is complete.
  */
 #ifndef PADDOCK_SERVER_SCHED_ROLLOUT_H
@@ -20,7 +20,7 @@ struct rollout {
     struct rng *rng;
     /* what comes of it */
     const struct deployment *deployment; /* that placements are of; NULL: none */
-    struct deployment *made;             /* it, when it is a new one */
+    struct deployment *made;             /* the same, when it is new */
     struct deployment_status_update_list status; /* of the latest one */
     /* an allocation that failed, to be looked at now that its deployment has succeeded; or NULL */
     const struct allocation *waits;
@@ -66,7 +66,7 @@ bool rollout_has(const struct rollout *r, const struct allocation *a);
 bool rollout_holds(const struct rollout *r, const struct allocation *a);
 /* ... which failed. */
 bool rollout_failed_with(const struct rollout *r, const struct allocation *a);
-/* A canary of an earlier deployment, or of one that failed, that nobody promoted. */
+/* A canary of an earlier or a failed deployment that nobody promoted. */
 bool rollout_rejects(const struct rollout *r, const struct allocation *a);
 /* A canary of the deployment that is under way. */
 bool rollout_owns_canary(const struct rollout *r, const struct allocation *a);

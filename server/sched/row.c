@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One node for one group: what it has left, how well the group fits there, and the heaps of
- * candidates that follow the changes of a plan (see select_int.h).
+ * One node for one group: the room left, how well the group fits there, and the heaps of candidates
+ * that follow the changes of a plan (see select_int.h).
  */
 #include "server/sched/select.h"
 

@@ -52,7 +52,7 @@ void select_book(struct select *s, const struct allocation *a);
 bool select_may_stay(struct select *s, const struct task_group *tg, const char *node_id);
 
 /* Why the node (ready, of the job's pool and datacenters) cannot take one more of the group, or
- * NULL and the score that it has. Books nothing; what it makes for this answer is owned by ctx. */
+ * NULL and its score. Books nothing; what it makes for this answer is owned by ctx. */
 const char *select_refusal(struct select *s, const void *ctx, const struct task_group *tg,
                            uint32_t row, double *ret_score);
 

@@ -81,7 +81,7 @@ then_group(const struct system_run *r, const struct allocation *a)
     return tg != NULL ? tg : r->tg;
 }
 
-/* Of a node of which nobody hears, or whose client has not spoken of it yet, nothing is decided,
+/* Of an allocation on a silent node, or of which its client has not spoken yet, nothing is decided,
  * but that it is unknown from now on. */
 static bool
 system_silent(struct system_run *r, const struct allocation *a, uint32_t row, int64_t index)

@@ -38,7 +38,7 @@ struct sched_view {
     const struct sched_view_ops *ops;
     void *arg;
     uint64_t index; /* the snapshot's Raft index */
-    /* Every node and what is used of it, at that index. An attempt writes its plan into the columns
+    /* Every node and what is used of it, as of `index`. An attempt writes its plan into the columns
      * of use: make a copy for each. */
     struct node_table *nodes;
     const struct scheduler_configuration *config; /* NULL: defaults */

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * State: opening the cache, transactions, how far it reaches. See state.h.
+ * The state: opening, transactions and indexes. See state.h; rows are read in read.c, written in
+ * write.c, and described in tables.h.
+ *
+ * The file is a cache of the log for this boot of the machine: files of other boots or formats are
+ * removed when it is opened, and a file that cannot be trusted is dropped and the process ends, for
+ * its next start can make another. A state is closed when its last transaction ends, so a second
+ * file can take its place under readers.
  */
 #include "server/state/state.h"
 

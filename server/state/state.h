@@ -186,9 +186,9 @@ struct deployment *state_latest_deployment(struct state_txn *t, const void *ctx,
 #define state_deployments_by_create(t, ctx)                                                        \
     state_by_rows(t, ctx, STATE_DEPLOYMENTS_BY_CREATE, NULL, 0)
 #define state_evals_by_create(t, ctx) state_by_rows(t, ctx, STATE_EVALS_BY_CREATE, NULL, 0)
-/* Before the first row: starts at the one that `token` names, or where it would be ("" or NULL: at
- * the first), and goes backwards when asked to. Tokens: "namespace.id" of jobs, "index.id" by
- * creation, ids elsewhere. */
+/* Before the first row: starts at the row of `token`, or where it would be ("" or NULL: at the
+ * first), and goes backwards when asked to. Tokens: "namespace.id" of jobs, "index.id" by creation,
+ * ids elsewhere. */
 void state_iter_seek(struct state_iter *it, const char *token, bool back);
 /* Skip allocations that are terminal on either side, without decoding them. */
 void state_iter_live_only(struct state_iter *it);

@@ -25,7 +25,7 @@ enum { T_META = STATE_TABLES, T_INDEXES, T_ALL = T_INDEXES + STATE_INDEXES_N };
 
 enum part_kind { PART_END, PART_STR, PART_HASH, PART_OLDEST, PART_NEWEST, PART_WORD };
 enum { KEY_PARTS = 5, TABLE_WATCHES = 5, TABLE_ID_META = 8 };
-/* Of a key: what it is, and where in the object it stands. */
+/* Of a key: its kind, and where in the object it stands. */
 struct part {
     enum part_kind kind;
     size_t at;
@@ -122,8 +122,8 @@ void *row_decode(struct state_txn *t, const void *ctx, unsigned table, struct ro
 enum { ROW_NAME = 80 };
 const char *row_name(struct slice key, char out[ROW_NAME]);
 /* The same as state_fatal(), of a row that cannot be decoded: none such is written
- * (state_refused()), so the file is damaged, or of a release that did write it and whose log this
- * one gets past. */
+ * (state_refused()), so the file is damaged, or of a release that did write such a row and whose
+ * log this release gets past. */
 _Noreturn void row_fatal(const struct state *s, unsigned table, struct slice key, const char *why);
 /* What stands before an object in the rows of the table: ROW_HEAD bytes or none. */
 static inline size_t

@@ -8,8 +8,8 @@
  *     id       in snapshots: permanent, never reused; TABLE_ID_META is taken
  *     key      of the row, from its object: strings but for a last number
  *     watches  what a blocking query may wait for: its kind (state.h, where who waits names it,
- *              too), and what it is about
- *     gone     called when a row was removed: takes with it what belongs to it; or NULL
+ *              too), and its subject
+ *     gone     called when a row was removed: removes what belongs to it; or NULL
  *   INDEX(NAME, TABLE, name, key, holds)
  *     derived: what it says is the key of the row; holds(object) false: not in it; NULL: every row
  *     is

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * State: writing rows, what is derived from them, and what changed. See write.h.
+ * The state: rows put and deleted, with their indexes and watches, by the rows of tables.h. In this
+ * order: what a transaction has changed; rows; then the two tables whose rows keep others alive,
+ * versions of jobs and allocations; and dumping and loading of a snapshot.
+ *
+ * A row is encoded, and one that may need much memory decoded again, before anything is written:
+ * what could not be read again is refused, and nothing of it stays.
  */
 #include "server/state/write.h"
 

@@ -52,8 +52,8 @@ void state_set_applied(struct state_txn *t, uint64_t index, uint64_t term);
 uint64_t state_applied_term(struct state_txn *t);
 
 /* state_put(t, index, NODES, n) stores an object, state_del(t, index, NODES, id) removes one if it
- * is there; with it goes what belongs to it: with a job all but its allocations, evaluations and
- * the versions these need. */
+ * is there; along goes what belongs to it: with a job all but its allocations, evaluations and the
+ * versions these need. */
 #define state_put(t, index, TABLE, obj)                                              \
     ({                                                                               \
         const __typeof__(*((struct state_types *)0)->TABLE) *_obj = (obj);           \

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A drain as a dry run (see simulate.h): the nodes take no more work, their allocations are told to
- * migrate, and each of their jobs gets one attempt on the table that the attempts before it have
- * left.
+ * migrate, and each of their jobs gets an attempt on the table as the attempts before have left it.
  */
 #include "server/sched/query/simulate.h"
 
