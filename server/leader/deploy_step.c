@@ -5,7 +5,7 @@
 #include "server/leader/deploy_step.h"
 
 #include "api/terms.h"
-#include "server/sched/reschedule.h"
+#include "server/sched/alloc/reschedule.h"
 
 static const struct deployment_state *
 state_of(const struct deploy_in *in, const struct allocation *a)

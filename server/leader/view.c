@@ -13,7 +13,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "server/sched/resources.h"
-#include "server/sched/reschedule.h"
+#include "server/sched/alloc/reschedule.h"
 
 struct live_alloc {
     char id[UUID_TEXT];

@@ -12,7 +12,7 @@
 #include "api/terms.h"
 #include "common/mem.h"
 #include "server/sched/limits.h"
-#include "server/sched/reschedule.h"
+#include "server/sched/alloc/reschedule.h"
 #include "server/sched/sched_int.h"
 
 /* A plan carries what changes of an allocation, not the allocation. */

@@ -1,290 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reconciler (see reconcile.h; doc/scheduling.md 2.3, 2.4).
+ * The reconciler's second half (see reconcile.h; doc/scheduling.md 2.4): from the classes of a
+ * group's allocations (classify.c) to what stops, changes and is placed.
+ *
+ * In the order of reading: surplus; changes of the specification, in place or by
+ * replacement; placements, for allocations that move, failed, were lost or are missing, and for
+ * canaries; run_group(), which is the order of all this for a group; jobs and groups that are not
+ * wanted any more; reconcile().
  */
-#include "server/sched/reconcile.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/away.h"
-#include "api/eval.h"
 #include "api/terms.h"
-#include "common/mem.h"
 #include "server/sched/away.h"
-#include "server/sched/names.h"
-#include "server/sched/reschedule.h"
-#include "server/sched/rollout.h"
-
-enum class {
-    CLASS_IGNORE,
-    CLASS_COVERED,    /* nobody hears of it, and a replacement fills its place */
-    CLASS_UNTAINTED,  /* counts, and stays */
-    CLASS_MIGRATE,
-    CLASS_LOST,
-    CLASS_RESCHEDULE, /* failed, and is to be placed again now */
-    CLASS_REPLACE,    /* nobody hears of it: another one is to be placed now, and it stays */
-};
-
-struct item {
-    const struct allocation *a;
-    enum class class;
-    int64_t index;
-    bool stopped;
-    bool canary; /* of the deployment that is under way */
-    bool destructive;
-    bool covered; /* another one holds its place: away_holds() */
-    bool back;    /* it was unknown, runs, and is kept */
-};
-
-struct group_run {
-    const struct recon_in *in;
-    struct recon *out;
-    const struct task_group *tg;
-    struct desired_updates *du;
-    struct item *v;
-    size_t n;
-    int64_t count;
-    bool batch;
-    bool held; /* nothing is placed before the time of stop_on_client_after is over */
-    struct names *names;
-    struct rollout *ro;
-    struct rollout_group rg;
-};
-
-#define push(ctx, list, ...)                                                  \
-    do {                                                                      \
-        if (((list).n & ((list).n - 1)) == 0)                                 \
-            (list).v = mem_realloc((ctx), (list).v, sizeof(*(list).v),        \
-                                   (list).n ? (list).n * 2 : 1, "recon");     \
-        (list).v[(list).n++] = (__typeof__(*(list).v)){__VA_ARGS__};          \
-    } while (0)
-
-static bool
-flag(const struct allocation *a, size_t offset)
-{
-    const char *t = (const void *)a->desired_transition;
-    const struct opt_bool *f = t ? (const void *)(t + offset) : NULL;
-    return f && f->set && f->v;
-}
-#define FLAG(a, member) flag((a), offsetof(struct desired_transition, member))
-
-/* A follow-up evaluation at that time; the last mark is to bear its id when `named`. */
-static void
-follow_up(struct group_run *g, const struct allocation *a, const char *trigger, int64_t at,
-          bool named)
-{
-    push(g->out, g->out->laters, a, trigger, at, named ? g->out->marks.n - 1 : SIZE_MAX);
-}
-
-/* A failed one waits for its time. */
-static void
-reschedule_later(struct group_run *g, const struct allocation *a, int64_t at)
-{
-    push(g->out, g->out->marks, a, NULL, NULL);
-    follow_up(g, a, TRIGGER_ALLOC_RESCHEDULE, at, true);
-    g->du->reschedule_later++;
-}
-
-static enum class
-classify_failed(struct group_run *g, const struct allocation *a)
-{
-    int64_t at = 0;
-
-    /* what a deployment placed is placed again when its watcher says so */
-    if (rollout_holds(g->ro, a) && !FLAG(a, reschedule)) {
-        g->ro->waits = a;
-        return CLASS_UNTAINTED;
-    }
-    if (FLAG(a, force_reschedule))
-        return CLASS_RESCHEDULE;
-    if (!reschedule_allowed(g->tg->reschedule_policy, a, &at))
-        return CLASS_UNTAINTED;
-    if (at - g->in->now <= RESCHEDULE_NOW_WINDOW || str_eq(a->followup_eval_id, g->in->eval->id))
-        return CLASS_RESCHEDULE;
-    if (str_empty(a->followup_eval_id))
-        reschedule_later(g, a, at);
-    return CLASS_UNTAINTED;
-}
-
-static bool
-of_older(const struct group_run *g, const struct allocation *a)
-{
-    const struct job *job = g->in->job;
-
-    return a->job == NULL || a->job->job_modify_index != job->job_modify_index ||
-           a->job->create_index != job->create_index;
-}
-
-/* --- of nodes of which nobody hears --- */
-
-/* The group that it was placed as. */
-static const struct task_group *
-group_then(const struct group_run *g, const struct allocation *a)
-{
-    const struct task_group *tg = a->job != NULL ? job_group(a->job, a->task_group) : NULL;
-
-    return tg != NULL ? tg : g->tg;
-}
-
-/* May another one be placed while nobody hears of it, and when? `since`: of the silence. */
-static bool
-replaced_at(const struct group_run *g, const struct allocation *a, int64_t since, int64_t *ret_at)
-{
-    int64_t ignored;
-
-    if (!group_replaces(group_then(g, a)) || (rollout_holds(g->ro, a) && !FLAG(a, reschedule)) ||
-        !reschedule_allowed(g->tg->reschedule_policy, a, &ignored))
-        return false;
-    *ret_at = since + reschedule_delay(g->tg->reschedule_policy, a);
-    return true;
-}
-
-/* The time has come at which another one is placed. */
-static bool
-silence_is_due(const struct group_run *g, const struct allocation *a, int64_t since, int64_t at)
-{
-    bool first = since == g->in->now && at - since <= RESCHEDULE_NOW_WINDOW;
-
-    return at <= g->in->now || first || str_eq(a->followup_eval_id, g->in->eval->id);
-}
-
-/* What is to come: it expires, and before that it is replaced; the last mark bears that id. */
-static void
-follow_up_silence(struct group_run *g, const struct item *it, int64_t since)
-{
-    int64_t at = 0, end = since + group_lost_after(group_then(g, it->a));
-    bool replaces = !it->covered && replaced_at(g, it->a, since, &at) && at < end &&
-                    !silence_is_due(g, it->a, since, at);
-
-    follow_up(g, it->a, TRIGGER_MAX_DISCONNECT, end, !replaces);
-    if (!replaces)
-        return;
-    follow_up(g, it->a, TRIGGER_ALLOC_RESCHEDULE, at, true);
-    g->du->reschedule_later++;
-}
-
-static enum class
-classify_silent(struct group_run *g, const struct item *it, int64_t since)
-{
-    int64_t at;
-
-    if (it->covered) /* S16 */
-        return CLASS_COVERED;
-    return replaced_at(g, it->a, since, &at) && silence_is_due(g, it->a, since, at) ? CLASS_REPLACE
-                                                                                  : CLASS_UNTAINTED;
-}
-
-/* Made for the end of a silence that is not over: its entry is younger, or clocks went back. */
-static bool
-comes_early(const struct group_run *g, int64_t end)
-{
-    return str_eq(g->in->eval->triggered_by, TRIGGER_MAX_DISCONNECT) && end > g->in->now &&
-           !g->in->is_awaited(g->in->arg, TRIGGER_MAX_DISCONNECT, end);
-}
-
-static enum class
-classify_unknown(struct group_run *g, const struct item *it)
-{
-    const struct allocation *a = it->a;
-    const struct task_group *then = group_then(g, a);
-    const char *st = away_node_status(g->in->nodes, a);
-    int64_t since = alloc_recorded(a, ALLOC_UNKNOWN);
-
-    bool fenced = group_fenced(then) && since != 0;
-
-    if (alloc_expired(a, then, g->in->now) || (st == NULL && !fenced))
-        return CLASS_LOST;
-    if (fenced && (st == NULL || str_eq(st, NODE_DOWN)))
-        return CLASS_UNTAINTED;
-    if (str_eq(st, NODE_DOWN))
-        return since != 0 && !group_replaces(then) ? CLASS_UNTAINTED : CLASS_LOST;
-    bool away = str_eq(st, NODE_DISCONNECTED);
-    if (!away && FLAG(a, migrate))
-        return CLASS_MIGRATE;
-    if (since != 0 && str_empty(a->followup_eval_id)) {
-        push(g->out, g->out->marks, a, NULL, NULL);
-        follow_up_silence(g, it, since);
-    } else if (since != 0 && comes_early(g, since + group_lost_after(then))) {
-        follow_up(g, a, TRIGGER_MAX_DISCONNECT, since + group_lost_after(then), false);
-    }
-    if (away && since != 0)
-        return classify_silent(g, it, since);
-    return it->covered ? CLASS_COVERED : CLASS_UNTAINTED; /* S8: until its client has spoken */
-}
-
-/* It was running when its node went silent. */
-static enum class
-disconnect(struct group_run *g, const struct item *it)
-{
-    push(g->out, g->out->marks, it->a, NULL, ALLOC_UNKNOWN);
-    follow_up_silence(g, it, g->in->now);
-    g->du->disconnect++;
-    return classify_silent(g, it, g->in->now);
-}
-
-static enum class
-classify_live(struct group_run *g, const struct item *it)
-{
-    const struct allocation *a = it->a;
-
-    if (str_eq(a->client_status, ALLOC_UNKNOWN))
-        return classify_unknown(g, it);
-    if (group_fenced(group_then(g, a)) &&
-        (away_node_lost(g->in->nodes, a) || away_node_silent(g->in->nodes, a)))
-        return disconnect(g, it); /* it may run, whatever the servers know */
-    if (away_node_lost(g->in->nodes, a))
-        return CLASS_LOST;
-    if (away_node_silent(g->in->nodes, a)) {
-        bool runs = str_eq(a->client_status, ALLOC_RUNNING);
-        return runs && group_lost_after(group_then(g, a)) > 0 ? disconnect(g, it) : CLASS_LOST;
-    }
-    return FLAG(a, migrate) ? CLASS_MIGRATE : CLASS_UNTAINTED;
-}
-
-/* First match decides (doc/scheduling.md 2.3, 2.4). */
-static enum class
-classify(struct group_run *g, const struct item *it)
-{
-    const struct job *job = g->in->job;
-    const struct allocation *a = it->a;
-
-    if (g->batch && alloc_terminal(a) && of_older(g, a))
-        return CLASS_IGNORE;
-    /* what failed may fill its place for good, but not in a job purged and registered anew */
-    if (alloc_terminal(a) && a->job != NULL && a->job->create_index != job->create_index)
-        return CLASS_IGNORE;
-    /* another one fills its place already, unless it has done its part */
-    if (alloc_terminal(a) && !str_empty(a->next_allocation) &&
-        !(g->batch && !alloc_server_terminal(a) && str_eq(a->client_status, ALLOC_COMPLETE)))
-        return CLASS_IGNORE;
-    if (alloc_server_terminal(a)) {
-        if (!g->batch)
-            return CLASS_IGNORE;
-        if (FLAG(a, migrate_disable_placement))
-            return CLASS_UNTAINTED;
-        /* one that was lost or told to move did not finish, however well it stopped */
-        bool cut = FLAG(a, migrate) || alloc_recorded(a, ALLOC_LOST) != 0;
-        return alloc_ran_successfully(a) && !cut ? CLASS_UNTAINTED : CLASS_IGNORE;
-    }
-    if (str_eq(a->client_status, ALLOC_FAILED))
-        return classify_failed(g, a);
-    if (alloc_client_terminal(a)) {
-        /* a service is to run on; a finished batch allocation has done its part */
-        if (g->batch && !str_eq(a->client_status, ALLOC_LOST))
-            return CLASS_UNTAINTED;
-        return CLASS_IGNORE;
-    }
-    return classify_live(g, it);
-}
-
-static void
-stop_item(struct group_run *g, struct item *it, const char *desc, const char *client_status)
-{
-    push(g->out, g->out->stops, it->a, desc, client_status);
-    it->stopped = true;
-    g->du->stop++;
-}
+#include "server/sched/classify.h"
+#include "server/sched/reconcile.h"
 
 static int
 item_cmp_desc(const void *pa, const void *pb)
@@ -295,15 +26,15 @@ item_cmp_desc(const void *pa, const void *pb)
     return strcmp(a->a->id, b->a->id);
 }
 
-/* It fills one of the group's places: unless it is a canary that nobody has promoted yet. */
+/* An item fills a place of the group, unless it is a canary that nobody has promoted yet. */
 static bool
 counts(const struct group_run *g, const struct item *it)
 {
     return it->class >= CLASS_UNTAINTED && !it->stopped && !(it->canary && g->rg.canarying);
 }
 
-/* It may go when there are too many: nothing known is stopped for what is not known, nor that,
- * unless nothing at all is wanted. */
+/* An item may go when there are too many: nothing known is stopped for an unknown one, and no
+ * unknown one, unless nothing at all is wanted. */
 static bool
 surplus(const struct group_run *g, const struct item *it)
 {
@@ -353,7 +84,7 @@ stop_excess(struct group_run *g)
                 continue;
             names_unset(g->names, it->index);
             excess--;
-            /* one that is stopped already only stops counting */
+            /* an allocation that is stopped already only stops counting */
             if (alloc_server_terminal(it->a))
                 it->class = CLASS_IGNORE;
             else
@@ -389,7 +120,7 @@ update_item(struct group_run *g, struct item *it)
         g->du->in_place_update++;
         return;
     }
-    if (it->class == CLASS_COVERED) { /* what replaces it becomes the new one */
+    if (it->class == CLASS_COVERED) { /* its replacement becomes the new one */
         stop_item(g, it, DESC_NOT_NEEDED, NULL);
         return;
     }
@@ -514,161 +245,6 @@ place_canaries(struct group_run *g)
         }
 }
 
-/* --- what came back --- */
-
-static bool
-came_back(const struct group_run *g, const struct item *it)
-{
-    const struct allocation *a = it->a;
-
-    return alloc_was_unknown(a) && str_eq(a->desired_status, ALLOC_DESIRED_RUN) &&
-           str_eq(a->client_status, ALLOC_RUNNING) && !away_node_lost(g->in->nodes, a) &&
-           !away_node_silent(g->in->nodes, a);
-}
-
-/* An operator or a newer job has decided about it meanwhile. */
-static bool
-not_wanted_back(const struct group_run *g, const struct item *it)
-{
-    const struct allocation *a = it->a;
-    bool flagged = FLAG(a, migrate) || FLAG(a, reschedule) || FLAG(a, force_reschedule);
-
-    return of_older(g, a) || (flagged && it->covered);
-}
-
-/* One that replaced it, or what replaced that, is there as well: one of them goes. */
-static void
-contest(struct group_run *g, struct item *o, struct item *m)
-{
-    if (o->stopped || m->stopped || alloc_server_terminal(m->a))
-        return;
-    if (g->batch && !alloc_server_terminal(o->a) && o->a->alloc_states.n > 0 &&
-        str_eq(o->a->client_status, ALLOC_COMPLETE)) {
-        if (!alloc_client_terminal(m->a))
-            stop_item(g, m, DESC_NOT_NEEDED, NULL); /* it has done its part */
-        return;
-    }
-    if (!o->back)
-        return;
-    bool keep = away_keeps_original(g->tg, o->a, m->a);
-    stop_item(g, keep ? m : o, keep ? DESC_RECONNECTED : DESC_NOT_NEEDED, NULL);
-    o->back = keep;
-}
-
-/* Every item that `m` came to replace, nearest first. */
-static void
-each_ancestor(struct group_run *g, const struct away_index *x, struct item *m,
-              void (*fn)(struct group_run *g, struct item *o, struct item *m))
-{
-    const char *id = m->a->previous_allocation;
-
-    for (size_t i = 0, at; i < AWAY_CHAIN_MAX && (at = away_find(x, id)) != SIZE_MAX; i++) {
-        fn(g, &g->v[at], m);
-        id = g->v[at].a->previous_allocation;
-    }
-}
-
-static void
-cover(struct group_run *g, struct item *o, struct item *m)
-{
-    o->covered |= away_holds(m->a, g->batch);
-}
-
-/* First: of an original that came back and what replaced it one stays (doc/reconnect.md 2.5). */
-static void
-settle(struct group_run *g)
-{
-    const struct allocation **v = mem_array(g->out, const struct allocation *, g->n + 1);
-    struct away_index x;
-    bool any = false;
-
-    for (size_t i = 0; i < g->n; i++) {
-        v[i] = g->v[i].a;
-        any |= v[i]->alloc_states.n > 0 || str_eq(v[i]->client_status, ALLOC_UNKNOWN) ||
-               (!alloc_terminal(v[i]) && away_node_silent(g->in->nodes, v[i]));
-    }
-    if (!any)
-        return;
-    away_index_init(g->out, &x, v, g->n);
-    for (size_t i = 0; i < g->n; i++)
-        each_ancestor(g, &x, &g->v[i], cover);
-    for (size_t i = 0; i < g->n; i++) {
-        struct item *it = &g->v[i];
-        it->back = came_back(g, it);
-        if (it->back && not_wanted_back(g, it)) {
-            it->back = false;
-            stop_item(g, it, DESC_NOT_NEEDED, NULL);
-        } else if (it->covered && it->a->alloc_states.n > 0 && !alloc_server_terminal(it->a) &&
-                   str_eq(it->a->client_status, ALLOC_FAILED)) {
-            stop_item(g, it, DESC_RESCHEDULED, ALLOC_FAILED);
-        }
-    }
-    for (size_t i = 0; i < g->n; i++)
-        each_ancestor(g, &x, &g->v[i], contest);
-}
-
-/* stop_on_client_after: nothing of the group is placed while its lost ones may run on. Who was to
- * look again may have come a moment too early, or was canceled by a heartbeat: then another one. */
-static void
-hold_back(struct group_run *g)
-{
-    int64_t most = group_holds_back(g->tg), until = 0;
-    const struct allocation *last = NULL;
-
-    for (size_t i = 0; i < g->n && most > 0; i++) {
-        const struct item *it = &g->v[i];
-        int64_t lost = it->class == CLASS_LOST ? g->in->now : alloc_recorded(it->a, ALLOC_LOST);
-        if (lost != 0 && lost + most > until) {
-            until = lost + most;
-            last = it->a;
-        }
-    }
-    g->held = until > g->in->now;
-    if (g->held && !g->in->is_awaited(g->in->arg, TRIGGER_ALLOC_RESCHEDULE, until))
-        follow_up(g, last, TRIGGER_ALLOC_RESCHEDULE, until, false);
-}
-
-/* Canaries of an earlier or failed deployment go; of this one those that move or are lost. */
-static void
-sort_canary(struct group_run *g, struct item *it)
-{
-    if (it->class == CLASS_IGNORE)
-        return;
-    if (rollout_rejects(g->ro, it->a)) {
-        if (!alloc_server_terminal(it->a))
-            stop_item(g, it, DESC_NOT_NEEDED, NULL);
-        it->class = CLASS_IGNORE;
-    } else if (rollout_owns_canary(g->ro, it->a)) {
-        bool moves = it->class == CLASS_MIGRATE;
-        if (moves || it->class == CLASS_LOST) {
-            push(g->out, g->out->stops, it->a, moves ? DESC_MIGRATING : DESC_LOST,
-                 moves ? NULL : ALLOC_LOST);
-            it->stopped = true;
-            it->class = CLASS_IGNORE;
-        } else {
-            it->canary = true;
-            g->rg.n_canaries++;
-        }
-    }
-}
-
-static void
-classify_all(struct group_run *g)
-{
-    for (size_t i = 0; i < g->n; i++) {
-        struct item *it = &g->v[i];
-        it->class = it->stopped ? CLASS_IGNORE : classify(g, it);
-        it->index = name_index(it->a->name);
-        g->rg.had_running |= !of_older(g, it->a);
-        bool old = it->class == CLASS_IGNORE;
-        sort_canary(g, it);
-        if (it->class != CLASS_IGNORE)
-            names_set(g->names, it->index);
-        else if (old)
-            g->du->ignore += g->batch && alloc_terminal(it->a) && of_older(g, it->a);
-    }
-}
-
 /* Of the deployment's allocations that stay: how far they are. */
 static void
 look_at_health(struct group_run *g)
@@ -688,9 +264,7 @@ run_group(struct group_run *g)
     size_t later = g->out->marks.n;
     g->names = names_new(g->out, g->count);
     rollout_group_begin(g->ro, &g->rg, g->tg);
-    settle(g);
-    classify_all(g);
-    hold_back(g);
+    classify_group(g);
     for (size_t i = 0; i < g->n; i++)
         if (g->v[i].class == CLASS_LOST)
             stop_item(g, &g->v[i], DESC_LOST, ALLOC_LOST);
@@ -773,7 +347,7 @@ reconcile(const void *ctx, const struct recon_in *in)
             stop_all(out, in, a);
         else if (alloc_server_terminal(a) && !alloc_client_terminal(a) &&
                  !stop_silent(out, in, a) && away_node_lost(in->nodes, a))
-            /* it was to stop; now nobody is left to report that it did */
+            /* it was to stop; nobody is left to report the end */
             push(out, out->stops, a, NULL, ALLOC_LOST);
     }
     for (size_t t = 0; !stopped && t < in->job->task_groups.n; t++) {

@@ -9,7 +9,7 @@
 #include "api/terms.h"
 #include "common/mem.h"
 #include "server/sched/away.h"
-#include "server/sched/names.h"
+#include "server/sched/alloc/names.h"
 #include "server/sched/sched_int.h"
 
 struct system_run {

@@ -10,7 +10,7 @@
 
 #include "api/away.h"
 #include "api/canonical.h"
-#include "server/sched/reschedule.h"
+#include "server/sched/alloc/reschedule.h"
 #include "server/sched/compare/class.h"
 #include "server/sched/ports.h"
 

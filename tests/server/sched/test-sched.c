@@ -9,9 +9,9 @@
 
 #include "server/sched/compare/class.h"
 #include "server/sched/compare/constraint.h"
-#include "server/sched/names.h"
+#include "server/sched/alloc/names.h"
 #include "server/sched/ports.h"
-#include "server/sched/reschedule.h"
+#include "server/sched/alloc/reschedule.h"
 #include "server/sched/compare/version.h"
 #include "tests/server/sched/harness.h"
 

@@ -2,7 +2,7 @@
  *
  * Allocation names (see names.h).
  */
-#include "server/sched/names.h"
+#include "server/sched/alloc/names.h"
 
 #include <string.h>
 

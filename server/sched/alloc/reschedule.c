@@ -2,7 +2,7 @@
  *
  * Reschedule policy arithmetic (see reschedule.h).
  */
-#include "server/sched/reschedule.h"
+#include "server/sched/alloc/reschedule.h"
 
 #include "api/terms.h"
 #include "common/mem.h"
