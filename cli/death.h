@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Why tasks do not come up: the event with which each ended badly, the last lines that it wrote,
- * and the command that tells more.
+ * Why tasks do not come up: the event with which each ended badly, its last lines, and the command
+ * that tells more.
  */
 #ifndef PADDOCK_CLI_DEATH_H
 #define PADDOCK_CLI_DEATH_H
@@ -25,7 +25,7 @@ void death_lines(struct cmd *c, const char *alloc, const struct death *d, const 
 /* Those, what came after, and the next command to type. */
 void death_more(struct cmd *c, const char *alloc, const struct death *d, const char *prefix);
 
-/* What was told of a job's allocations, so that it stays the same while nothing new happens. */
+/* What was told of a job's allocations, to stay the same while nothing new happens. */
 struct death_told {
     struct {
         const char *key, *words, *text;

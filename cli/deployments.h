@@ -22,7 +22,7 @@ void deployments_troubles(struct cmd *c, const struct deployment *d, struct deat
                           bool verbose);
 /* What `job status` and others ask for: *ret NULL when the job has none. */
 int deployments_latest(struct cmd *c, const char *job, struct deployment **ret, struct err *e);
-/* Prints it whenever it is otherwise, until it ends or is blocked; asks every `wait_ns` at the
+/* Prints the deployment at each change, until it ends or is blocked; asks every `wait_ns` at the
  * latest. A rollback is watched, too. The status of the first, or NULL: failed, which was said
  * after `mark`. */
 const char *deployments_watch(struct cmd *c, const char *id, int64_t wait_ns, bool verbose,

@@ -251,7 +251,7 @@ static int
 watch_evals(struct monitor *m, const char *eval_id)
 {
     struct cmd *c = m->c;
-    /* an evaluation that was put off names the one that follows */
+    /* an evaluation that was put off names the next */
     for (int hop = 0; hop < HOPS_MAX; hop++) {
         line(m, ARROW, "Monitoring evaluation \"%s\"", fmt_id(c, eval_id, m->verbose));
         m->status = EVAL_PENDING; /* as every evaluation begins: its end is always a change */

@@ -8,8 +8,8 @@
 
 #include "cli/command.h"
 
-/* Where bytes go. With `cut`, what was there at the start (at least `begin` bytes of it come) is
- * held back until it is whole, and only its last `lines` lines are printed; what comes then goes
+/* Where bytes go. With `cut`, the bytes there at the start (at least `begin` of them come) are held
+ * back until all have come, and only the last `lines` lines are printed; what comes then goes
  * through. */
 struct sink {
     struct cmd *c;

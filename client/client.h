@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The client role of an agent: registers the node, keeps it alive with heartbeats, runs the
- * allocations that the servers assign to it, and answers questions about their files, logs and use
- * of resources. It reaches servers only through a struct rpc_client and starts processes only
- * through a struct warden_client.
+ * allocations assigned to it, and answers questions about their files, logs and use of resources.
+ * It reaches servers only through a struct rpc_client and starts processes only through a struct
+ * warden_client.
  *
- * Thread: everything here is called on the loop's thread, and every callback comes on it, exactly
+ * Thread: everything here is called on the loop's thread, and every callback comes there, exactly
  * once and never from inside the call that asked for it. Strings and objects handed to a callback
  * are valid during the call only. All sizes in bytes, all times in nanoseconds.
  *
@@ -77,7 +77,8 @@ void client_info(const struct client *c, struct client_info *ret);
 int client_set_servers(struct client *c, const struct str_list *servers, struct err *e);
 
 /* --- dynamic metadata --- */
-/* What holds, what was set at run time, and what the configuration says; owned by ctx. */
+/* The metadata that holds, the part set at run time, and that of the configuration; owned by ctx.
+ */
 struct node_meta_response *client_meta(const struct client *c, const void *ctx);
 
 bool client_has_alloc(const struct client *c, const char *alloc_id);
@@ -126,9 +127,9 @@ void client_stream_open(struct client *c, const struct client_stream_request *re
                         client_stream_opened *opened, void *arg);
 /* --- commands in running tasks --- */
 /* Never NULL: what is wrong comes as `failed`. `events` is borrowed, until client_exec_free(). The
- * owner frees it, any time, also in an event and after the last one; a process that runs then is
- * killed with what it started in its session. Before client_stop() is done, all are freed: they
- * fail when the client stops. */
+ * owner frees it, any time, also in an event and after the last one; a process running then is
+ * killed with all of its session. Before client_stop() is done, all are freed: they fail when the
+ * client stops. */
 struct client_exec *client_exec_open(struct client *c, const char *alloc_id,
                                      const struct client_exec_request *req,
                                      const struct client_exec_events *events, void *arg);

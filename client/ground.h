@@ -3,11 +3,10 @@
  * What the modules of the client stand on. Everything lives on the loop's thread.
  *
  *   struct hold         counts what is under way for an object; a hold above counts it as well
- *   struct ground       of the client: handles that stay as client_new made them, how far it goes
- *                       down
- *   struct alloc_core   of an allocation: what its tasks and hooks see of it
+ *   struct ground       of the client: handles as client_new made them, how far a stop goes
+ *   struct alloc_core   of an allocation, for its tasks and hooks
  *
- * Whoever starts something asynchronous takes the hold of what it needs, and releases it in the
+ * Whoever starts something asynchronous takes the hold of what it needs, to release in the
  * completion. Modules call those below them; what those above must know goes up by a table of
  * events.
  */

@@ -202,7 +202,7 @@ batch_of(struct local *s)
 
 static void commit_soon(void *arg);
 
-/* In a later turn, so that what one turn queues is one commit. */
+/* In a later turn, so that all of a turn is one commit. */
 static void
 commit_post(struct local *s)
 {

@@ -42,7 +42,7 @@ link_lost(struct link *k)
         log_warn("client", "connection to the warden lost", "why", warden_client_lost(k->g->warden),
                  NULL);
     if (k->up && clock_mono_ns() - k->since_ns > RETRY_MAX_MS * NS_PER_MS)
-        k->retry_ms = 0; /* one that is lost again at once is not asked for as fast as it goes */
+        k->retry_ms = 0; /* a link lost again at once is not asked for as fast as it goes */
     k->up = false;
     watch_stop(k->watch);
     k->watch = NULL;
@@ -100,7 +100,7 @@ take_facts(struct link *k, const struct warden_info *info, struct warden_reply *
     k->keep[WARDEN_KEEP - 1] = TAKE_FD(r->keep_block);
 }
 
-/* What it can do, and what the policy lets it. */
+/* What the warden can do, and what the policy allows. */
 static void
 take_info(struct link *k, const struct warden_info *info, struct warden_reply *r)
 {

@@ -12,7 +12,8 @@
 struct link_events {
     void (*up)(void *arg); /* requests can be made, again */
     void (*info)(
-        void *arg); /* after `up`: it told what it can do; also when it cannot be talked to */
+        void *arg); /* after `up`: the warden told what it can do; also when it cannot be talked to
+                    */
 };
 
 struct link { /* strings are owned */

@@ -189,7 +189,8 @@ check_devices(const struct hand *h, const struct hand_task *t, struct err *e)
 
 /* --- its output --- */
 
-/* The hand reads it back from the engine, and an engine that sends it elsewhere connects as root.
+/* The hand reads output back from the engine, and an engine that sends it elsewhere connects as
+ * root.
  */
 static int
 check_log(const struct hand_task *t, struct err *e)

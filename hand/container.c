@@ -6,8 +6,8 @@
  *
  *   FOLLOWING  a call waits for the end, another brings output
  *   ENDED      the end is known; output may still come
- *   TOLD       both are complete: waits are answered at once; who asked for it removes it, or, when
- *              its allocation has gone without that, the hand does
+ *   TOLD       both are complete: waits are answered at once; who asked for the container removes
+ *              it, or, when its allocation has gone without that, the hand does
  */
 #include <errno.h>
 #include <fcntl.h>

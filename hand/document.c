@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * From an allowed task to what the engine is asked for, and from what the engine says back. Pure.
+ *
+ * First reading and writing members of JSON values; then the document of a container, member by
+ * member, from a task that allow.c has let pass, and last of a group's network; then what the
+ * engine says of containers, networks and logs. An absent or odd member of an answer counts as its
+ * zero, and what does not bear the labels of its allocation and task is not ours.
  */
 #include <string.h>
 #include <strings.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls of the engine's API: each has a connection of its own, so that one that waits is in
- * nobody's way. What the engine answers is bounded and parsed as hostile.
+ * Calls of the engine's API: each has a connection of its own, so that a waiting one is in nobody's
+ * way. What the engine answers is bounded and parsed as hostile.
  */
 #include <string.h>
 

@@ -154,8 +154,8 @@ struct credentials_ask *credentials_find(struct credentials *c, const char *imag
 void credentials_cancel(struct credentials_ask *a); /* `done` does not come; NULL is fine */
 
 /* --- registry.c: pure --- */
-/* The registry's name as docker's file has it; what that file, or a helper's answer, says of
- * it. NULL: nothing; *ret_helper is then who may know, "" being nobody. */
+/* The registry's name as docker's file has it; what the file, or a helper's answer, says of it.
+ * NULL: nothing; *ret_helper is then who may know, "" being nobody. */
 const char *registry_name(const void *ctx, const char *image);
 const struct hand_auth *registry_in_file(const void *ctx, const struct value *doc,
                                             const char *server, const char **ret_helper);

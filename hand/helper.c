@@ -2,8 +2,9 @@
  *
  * The process beside the hand that reads the operator's file of credentials, and starts credential
  * helpers (docker-credential-NAME): what the hand itself cannot do any more once it is confined. It
- * is forked before that, of one thread, and ends with the hand's end of its socket. It looks into
- * nothing that it carries: a request is a kind and texts, an answer what a file or a program says.
+ * is forked before, from a single thread, and ends with the hand's end of its socket. The process
+ * looks into nothing that it carries: a request is a kind and texts, an answer what a file or a
+ * program says.
  *
  *   "c"                 the file's bytes
  *   "h" NAME 0 SERVER   what docker-credential-NAME says of the server

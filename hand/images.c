@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A name of an image, and the image that it had then, are the hand's when the hand has pulled it
- * and the name was not there before. Images that the hand has pulled are removed when no container
- * has been made of them for a while; those that somebody else brought are not touched. Which are
- * ours is noted in a file, before a task has any of it, so that they are known after kill -9 and
- * after a restart of the machine; one whose pull ends while the hand is killed is taken for
- * somebody else's, and stays. What has a container is asked of the engine, once, when the last
- * container of one has been gone for that while.
+ * A name, and the image that it had then, are the hand's when the hand has pulled the image and the
+ * name was not there before. Images that the hand has pulled are removed when no container has been
+ * made of them for a while; those that somebody else brought are not touched. Which are ours is
+ * noted in a file, before a task has any of it, so that they are known after kill -9 and after a
+ * restart of the machine; one whose pull ends while the hand is killed is taken for somebody
+ * else's, and stays. The engine is asked which have containers, once, when the last container of an
+ * image has been gone for that while.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -156,7 +156,7 @@ on_removed(void *arg, int status, const struct value *doc, const struct err *e)
     remove_next(m);
 }
 
-/* The name goes if it still is that image's; what has lost it goes as it is. */
+/* The name goes if it still is that image's; an image without its name goes as it is. */
 static void
 on_named(void *arg, int status, const struct value *doc, const struct err *e)
 {

@@ -5,7 +5,7 @@
  *
  *   at        bytes of the stream since the container began, up to the message that comes next;
  *             starts with what an earlier container of the task has left in the files
- *   written   bytes in the files, ever: (number of the last one) * file_bytes + its size
+ *   written   bytes in the files, ever: (number of the last) * file_bytes + its size
  *   stamp     the engine's time of the newest message
  *   before    what `at` was ahead of the first message of that time
  *

@@ -197,5 +197,5 @@ main(int argc, char **argv)
                  all.v[i].engine->endpoint, NULL);
     }
     loop_run(loop);
-    return 0; /* what it followed is found again by the next one */
+    return 0; /* what was followed is found again by the next hand */
 }

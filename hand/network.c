@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The network of a group whose tasks are containers of one engine: a container that does nothing
- * has it and its ports, and those of the tasks join it. Its image is a file of ours, which an
- * engine without the image is sent; nothing is pulled.
+ * The network of a group whose tasks are containers of one engine: an idle container has it and its
+ * ports, and those of the tasks join it. Its image is a file of ours, which an engine without the
+ * image is sent; nothing is pulled.
  *
  *   PUT    /v1/ENGINE/network/ALLOC    HandNetwork -> HandNetworkState; made already is fine
  *   DELETE /v1/ENGINE/network/ALLOC    whether it is there or not
@@ -271,7 +271,8 @@ on_looked(void *arg, int status, const struct value *doc, const struct err *e)
     if (e || (status != 200 && status != 404)) {
         fail_engine(m, "look at the network of the group: ", status, doc, e);
     } else if (status == 404 && engine_is_podman(m->h) && !m->swept && (!m->spec || m->taken)) {
-        /* killed while it made one, it has the name and no container: it removes what is there */
+        /* killed while making one, podman has the name and no container: a removal frees the name
+         */
         m->swept = true;
         ask(m, "DELETE", mem_printf(m, "/containers/%s?force=1&v=1", m->name), NULL,
             m->spec ? on_reset : on_removed);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Images from registries, or from an archive in the task's directory: the engine pulls, or is sent
- * it, and tells how it goes, one document a line; what goes wrong is told in such a line too, under
- * a status of 200.
+ * the archive, and tells how it goes, one document a line; what goes wrong is told in such a line
+ * too, under a status of 200.
  */
 #include <fcntl.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * waits: agent and warden may be restarted and upgraded under it, tasks stay.
  *
  * It reads nothing but its own place in /proc/self and takes one argument, RUNDIR. With -clear
- * before it, it removes what an earlier holder left of that cgroup and ends: the kernel lets no
+ * before it, the holder removes the rest of an earlier one's cgroup and ends: the kernel lets no
  * process into a cgroup that hands controllers down, so a unit with a left subtree cannot start
  * (219/CGROUP).
  */

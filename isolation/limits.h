@@ -32,7 +32,7 @@ enum {
     WARDEN_EXEC_MS = 10000,        /* the start of one; beyond, it is killed */
     WARDEN_USERNS_MAX = 8192,      /* allocations with a user namespace of their own */
     QUOTA_PROJECTS_MAX = 65536,    /* allocations with a limit on disk, of a file system */
-    QUOTA_INODES_MIN = 1024,       /* inodes that such a one may have however small it is */
+    QUOTA_INODES_MIN = 1024,       /* inodes of such an allocation, however small */
     QUOTA_MB_MAX = 2147483647,     /* MiB of the largest such limit */
     WARDEN_FILTERS_MAX = 64,       /* system call filters of jobs that are kept compiled */
     WARDEN_PAD_MS = 10000,         /* the fork of a shim */
@@ -70,11 +70,11 @@ enum {
     SECCOMP_INSNS_MAX = 4096,      /* instructions of a system call filter */
     SECCOMP_RULES_MAX = 1024,      /* rules of a profile */
     SECCOMP_CONDS_MAX = 64,        /* argument checks of a profile */
-    RECORD_CALLS_MAX = 16,         /* denied system calls of a task that are counted one by one */
+    RECORD_CALLS_MAX = 16,         /* denied system calls of a task, each with its count */
 
     /* --- networks of allocations --- */
     WARDEN_NETS_MAX = 8192, /* allocations with a network namespace of their own */
-    NET_PORTS_MAX = 512,    /* ports of one that the host leads to it */
+    NET_PORTS_MAX = 512,    /* ports of an allocation that the host leads to it */
     NET_CONNS_MAX = 8192,   /* connections from one on the bridge that the host tracks, and no more
                                than a sixteenth of its table */
     NET_SPARES_MAX = 8,     /* network namespaces that are made ahead of time */

@@ -1,4 +1,12 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What this kernel lets this process do, found by trying: see probe.h. In this order: facts, each
+ * with its reason when absent; system calls, made with arguments that must be refused; namespaces
+ * and file systems; cgroups; AppArmor; probe_run(), which does all that; and probe_exec(), which a
+ * caller may repeat.
+ *
+ * What would change this process is tried by a child, which ends at once.
+ */
 #include "isolation/probe.h"
 
 #include <errno.h>

@@ -1,4 +1,13 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `paddock agent` without systemd: see supervisor.h for the processes and signals. In this order:
+ * the policy, which a child compiles; children, how each begins (groups, privilege, the signal of
+ * its parent's death) and ends; signals; step(), which alone decides what comes next from time,
+ * phase and ends of children; the start in its order; and the loop.
+ *
+ * Nothing here parses anything but the compiled policy, and all of it runs as root where the agent
+ * was started as root.
+ */
 #include "isolation/supervisor.h"
 
 #include <errno.h>
@@ -544,7 +553,7 @@ prepare(struct run *u, struct err *e)
         r = find_user(u, e);
     if (r == 0)
         r = take_lock(u, e);
-    if (r == 0) /* not before: an agent that still runs has the policy that it was started with */
+    if (r == 0) /* not before: an agent that still runs has the policy of its start */
         r = policy_install(u->policy, &u->policy_path, e);
     if (r != 0)
         return r;

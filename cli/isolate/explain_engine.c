@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * isolate explain of a task whose engine isolates it: what is asked of that engine, and what of
+ * isolate explain of a task whose engine isolates it: the request to that engine, and what of
  * Paddock's protection holds there and does not.
  */
 #include "cli/isolate/explain_engine.h"

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * isolate run: one launch spec through a warden and shim of its own, without any server; root.
+ *
+ * In this order: waiting for answers of the warden on a loop; the spec, from a file or from
+ * options; a warden of our own, with a policy made for this run and a directory that goes at the
+ * end, whatever happens between; and the task, from its launch to its exit code, with its logs
+ * copied to ours.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * migrate check: what of a Nomad's jobs and configuration runs here unchanged, what differs and
- * what is refused. What is refused is what the parser, the canonical form and the validation of the
+ * migrate check: which jobs and configuration of a Nomad run here unchanged, which differ and which
+ * are refused. What is refused is what the parser, the canonical form and the validation of the
  * server say; what differs are the rows of differs.c.
  */
 #ifndef PADDOCK_CLI_MIGRATE_H

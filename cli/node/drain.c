@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node drain: begin it, end it, watch it.
+ * node drain: beginning, ending and watching a drain.
  */
 #include <poll.h>
 #include <stdarg.h>

@@ -1,4 +1,11 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The runner of an allocation, see alloc_runner.h: the machines (alloc_sm.h, task_sm.h) decide,
+ * hooks and tasks act, and the runner joins them. In this order: the table of all; status and
+ * reports; steps, in which the outputs of the machine are carried out until nothing follows;
+ * making, from the servers' word or the local state; changes from the servers; and the end, when
+ * every task is destroyed and the hold of the allocation is empty.
+ */
 #include "client/alloc/alloc_runner.h"
 
 #include <string.h>

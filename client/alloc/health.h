@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether an allocation is healthy, for its deployment or, without one, for a drain that waits for
- * it: from the records of its tasks and the time alone. Pure.
+ * Whether an allocation is healthy, for its deployment or, without one, for a drain that waits:
+ * from the records of its tasks and the time alone. Pure.
  *
  *   good   every task that counts has been running for min_healthy_time, and is watched for so long
- *   bad    one has failed, or has ended that was to go on; or not good at the deadline
+ *   bad    a task has failed, or has ended that was to go on; or not good at the deadline
  *
  * Tasks before and after the main ones that end well do not count, poststop tasks never do.
  */
@@ -35,8 +35,7 @@ struct health_in {
 struct health_policy health_policy_of(const struct allocation *a, const struct task_group *tg);
 /* *ret_at: when it may be otherwise though nothing happens, wall ns; for HEALTH_OPEN. */
 enum health health_judge(const struct health_in *in, int64_t *ret_at);
-/* What task i has to do with it that the allocation is bad: an event's message, owned by ctx, or
- * NULL. */
+/* Why the allocation is bad on account of task i: an event's message, owned by ctx, or NULL. */
 const char *health_reason(const void *ctx, const struct health_in *in, size_t i);
 
 #endif

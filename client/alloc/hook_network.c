@@ -2,8 +2,8 @@
  *
  * The network of an allocation, where its group asks for one of its own (mode none or bridge): made
  * before the first task starts, removed when the last one has ended, since then the servers give
- * its ports to others. By the warden; or, for a group of containers, by their engine, which is the
- * only one that can put them into it.
+ * its ports to others. By the warden; or, for a group of containers, by their engine, which alone
+ * can put them into it.
  */
 #include <arpa/inet.h>
 #include <string.h>

@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Statistics of the host and of tasks, when somebody asks: see stats.h. In this order: processes,
+ * from /proc; rates, of processor time between two questions; tasks, from their cgroup and from the
+ * rows of the BPF programs, where something that is not counted stays absent and is not 0; and the
+ * host.
+ */
 #include "client/io/stats.h"
 
 #include <fcntl.h>

@@ -46,7 +46,8 @@ group_of(const struct alloc_runner *ar)
     return job_group(a->job, a->task_group);
 }
 
-/* A fenced one ends by itself before its watchdog kills it, if it has the time for that. */
+/* A fenced allocation ends by itself before its watchdog kills it, if there is the time for that.
+ */
 static int64_t
 before_fence(const struct task_group *g)
 {

@@ -147,7 +147,8 @@ refuse(struct fetch *f, const struct err *e)
 
 /* --- asking --- */
 
-/* It came, or could not, for what it is: not for the state of the connection or the servers. */
+/* The answer came, or could not, for its size or content: not for the state of the connection or
+ * the servers. */
 static bool
 too_large(const struct err *e)
 {

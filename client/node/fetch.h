@@ -2,7 +2,7 @@
  *
  * Fetches the allocations that the list of this node named as new or changed: in parts, as many as
  * the server gives at once, each job once. A part that cannot be had is asked for in smaller ones;
- * a single allocation that cannot is reported as failed, so that it holds up no other.
+ * a single allocation that cannot be had is reported as failed, and holds up no other.
  */
 #ifndef PADDOCK_CLIENT_NODE_FETCH_H
 #define PADDOCK_CLIENT_NODE_FETCH_H

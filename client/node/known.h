@@ -11,8 +11,8 @@
 
 struct known;
 
-/* Reads the file and tells what is in it; what is wrong with it is logged, and it is as none. Owned
- * by g. */
+/* Reads the file and tells what is in it; what is wrong with the file is logged, and it counts as
+ * none. Owned by g. */
 struct known *known_new(struct ground *g);
 /* -ERR_INVALID: one is no address, nothing changed. */
 int known_set(struct known *k, const struct str_list *servers, struct err *e);

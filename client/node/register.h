@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The node's standing with the servers: registration, then heartbeats at the pace the server sets.
- * A heartbeat that the server answers with "not found" or "permission denied" registers again. One
- * that changed something there (index not 0) is followed by a full report and another heartbeat, so
- * that the server's gate for returning nodes opens (doc/reconnect.md, S4 and S7).
+ * A heartbeat that the server answers with "not found" or "permission denied" registers again. A
+ * heartbeat that changed something there (index not 0) is followed by a full report and another
+ * heartbeat, so that the server's gate for returning nodes opens (doc/reconnect.md, S4 and S7).
  */
 #ifndef PADDOCK_CLIENT_NODE_REGISTER_H
 #define PADDOCK_CLIENT_NODE_REGISTER_H

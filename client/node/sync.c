@@ -1,4 +1,11 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What sync.h says, in its two directions. Down: the list of this node's allocations is a blocking
+ * query, whose answer is compared with what runs here; what is new or changed goes to fetch.c, what
+ * the list has no more is dropped. Up: one report at a time, with all allocations that are dirty
+ * then; each stays dirty until a server has taken its newest state. Last the start and stop of
+ * both.
+ */
 #include "client/node/sync.h"
 
 #include <string.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the servers want of this node, and what became of it. Down: a blocking list of allocation
- * ids and indexes, then the changed ones in full (fetch.h). Up: reports, of a new status at once,
- * of further events together within SYNC_BATCH_NS; a report is sent again until a server takes it.
+ * The wishes of the servers for this node, and what became of them. Down: a blocking list of
+ * allocation ids and indexes, then the changed ones in full (fetch.h). Up: reports, of a new status
+ * at once, of further events together within SYNC_BATCH_NS; a report is sent again until a server
+ * takes it.
  */
 #ifndef PADDOCK_CLIENT_NODE_SYNC_H
 #define PADDOCK_CLIENT_NODE_SYNC_H

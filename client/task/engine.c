@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A task that its driver's engine runs (drivers/driver.h), and not the warden.
+ *
+ * Two tables that face each other: the events of the engine, as inputs of the task's state machine;
+ * and the verbs of a task's handle (client/task/handle.h), as calls of the engine. What an engine
+ * has no verb for is refused with its name.
  */
 #include "client/task/handle.h"
 #include "client/task/launch.h"

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * NOMAD_* variables and ${...}; see env.h. Pure.
+ *
+ * First names, in which odd bytes become "_"; then the layers of the environment: identifiers,
+ * limits, ports, what hooks add, meta from job to task, the host's variables less the denied ones,
+ * and last the task's own block; then interpolation, of one text, of a whole config, and its check.
  */
 #include "client/task/env.h"
 

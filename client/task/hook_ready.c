@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the hooks of its allocation make is there before a task starts that needs it.
+ * A task starts when what it needs of the hooks of its allocation is there.
  */
 #include "client/task/handle.h"
 #include "client/task/launch.h"

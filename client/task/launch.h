@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the driver of a task needs to know, and what it makes of that.
+ * The input of a task's driver, and its result.
  */
 #ifndef PADDOCK_CLIENT_TASK_LAUNCH_H
 #define PADDOCK_CLIENT_TASK_LAUNCH_H

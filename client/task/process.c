@@ -254,8 +254,8 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
     if (runs) {
         take_fds(tr, r);
         log_info("client", "task started", "alloc_id", tr->ar->id, "task", name_of(tr), NULL);
-        /* Before: what happened last is that it started. It still counts as asked for: one that was
-         * killed meanwhile is ended as what runs, not as what was never launched. */
+        /* Before: the last event is then that it started. It still counts as asked for: a task
+         * killed meanwhile is ended as a running one, not as never launched. */
         task_limits_warn(tr, r->msg->warning);
     }
     tr->asked = false;

@@ -61,7 +61,7 @@ struct task_runner { /* an element of the array of its allocation */
     struct engine_task *engine; /* engine.c, instead */
     struct engine_task
         *output; /* ... one that has ended: what it wrote is read until the next start */
-    bool adopting;              /* ... it is not known yet what became of it */
+    bool adopting;              /* ... what became of it is not known yet */
     bool limits_new;   /* an update changed them: say so */
     char *limits_told; /* which of them do not hold: the last event of that; NULL: none */
     struct cpu_sample cpu;           /* io/stats.c */

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The task state machine; see task_sm.h. Pure.
+ * The task state machine; see task_sm.h for its states. Pure.
+ *
+ * move() holds every change of phase against the table of what may follow. In this order:
+ * configuration; ends, where the restart policy decides between another launch and death; inputs,
+ * one function for each thing that can happen to a task, which may come in any phase; and what
+ * callers ask. A launch or kill that is under way is never forgotten by an input that comes in
+ * between.
  */
 #include "client/task/task_sm.h"
 

@@ -4,10 +4,10 @@
  * from its making (so with its wait in the disk's queue, without what io.max held back before) to
  * its end.
  *
- * A request is the cgroup's that its data is: of a task that writes past the cache its own, of what
- * the kernel writes back later that of the pages' owner. That is so on cgroup version 2 with the
- * controller io; elsewhere a request bears the id of a cgroup of another hierarchy, and this must
- * not be attached. Requests of two cgroups are never joined. What moves no data (flushes, discards)
+ * A request is the cgroup's that its data is: past the cache the writer's, and where the kernel
+ * writes back later the owner's of the pages. That is so on cgroup version 2 with the controller
+ * io; elsewhere a request bears the id of a cgroup of another hierarchy, and this must not be
+ * attached. Requests of two cgroups are never joined. What moves no data (flushes, discards)
  * is not counted.
  */
 #include <linux/bpf.h>

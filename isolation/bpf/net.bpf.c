@@ -6,8 +6,8 @@
  *
  * The four address hooks give a call that is denied EPERM at once. The packet hook behind them sees
  * what has no address hook: raw sockets, source routes, and whatever a later kernel adds. It lets
- * pass what belongs to a TCP connection that stands: answers to peers that connected to the task
- * are not egress. A packet whose task is gone or was never known passes, except from a raw socket.
+ * a standing TCP connection pass: answers to peers that connected to the task are not egress. A
+ * packet whose task is gone or was never known passes, except from a raw socket.
  */
 #include <linux/bpf.h>
 #include <linux/in.h>
@@ -169,7 +169,7 @@ look_up(__u64 id, const struct target *t)
     return 0;
 }
 
-/* An IPv4 address within an IPv6 one is judged as what it leads to. */
+/* An IPv4 address within an IPv6 address is judged as what it leads to. */
 static __noinline int
 allowed(__u64 id, struct target *t)
 {
@@ -420,7 +420,7 @@ bound_elsewhere(const struct header *h)
     return h->protocol == IPPROTO_SCTP || hides_another(h->protocol);
 }
 
-/* Of a TCP connection that stands, or of one that a peer made. */
+/* Of a standing TCP connection, or of one that a peer made. */
 INLINE int
 established(struct bpf_sock *sk, const struct header *h)
 {

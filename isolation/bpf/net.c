@@ -1,4 +1,12 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The warden's side of net.bpf.c: see net.h. In this order: start, where the programs of an earlier
+ * warden are adopted with their maps, or loaded and attached; rules, kept by what they say so that
+ * tasks with the same ones share them; and tasks, each with a slot in which the programs count.
+ *
+ * Maps change under the lock of the cgroup's directory, and in an order in which the programs never
+ * see half of a rule: the entry by which the others count goes in last.
+ */
 #include "isolation/bpf/net.h"
 
 #include <errno.h>
@@ -221,7 +229,7 @@ load(struct bpf_net *b, struct err *e)
     return r < 0 && e->code == 0 ? err_errno(e, -r, "map the counters") : r;
 }
 
-/* A task that was removed by a warden that died before it told the kernel. */
+/* A task whose warden died after its removal, and before it told the kernel. */
 static void
 forget_gone(struct bpf_net *b)
 {

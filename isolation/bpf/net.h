@@ -41,7 +41,7 @@ int bpf_net_open(struct bpf_net *b, int cgroup, struct err *e);
 /* Lets go; programs and counters stay. */
 void bpf_net_close(struct bpf_net *b);
 bool bpf_net_works(const struct bpf_net *b);
-/* Is `cgroup` the one that it was opened for? It may have been removed and made again. */
+/* Is `cgroup` still what `b` was opened for? It may have been removed and made again. */
 bool bpf_net_is_for(const struct bpf_net *b, int cgroup);
 
 /* A task, before its first process: `id` of its leaf; NULL: no rules of that kind; `devices`: it

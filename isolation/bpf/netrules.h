@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Network policies, compiled for the kernel. A policy is a list of what is allowed and one of what
- * is denied: denied beats allowed, and what is in neither is allowed unless something is (or the
- * default says otherwise). Several policies hold together: each must allow. The result has one
- * entry per prefix that any rule names, with the verdict whole, so that the longest match decides
- * alone. Pure.
+ * Network policies, compiled for the kernel. A policy is a list of the allowed and a list of the
+ * denied: denied beats allowed, and what is in neither is allowed unless something is (or the
+ * default says otherwise). Several policies hold together: each must allow. The result has an entry
+ * per prefix of any rule, with the verdict whole, so that the longest match decides alone. Pure.
  */
 #ifndef PADDOCK_ISOLATION_BPF_NETRULES_H
 #define PADDOCK_ISOLATION_BPF_NETRULES_H

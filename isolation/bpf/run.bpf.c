@@ -5,7 +5,7 @@
  * Everything is written to the task's row before the end of the process can be seen by anybody.
  *
  * The wait is read where the kernel has added it up (sched_info.run_delay), when the process leaves
- * the processor: one hook, and for a process that is not ours one failed look-up.
+ * the processor: one hook, and for a process that is not ours a failed look-up.
  */
 #include <linux/bpf.h>
 #include <stdbool.h>

@@ -1,4 +1,12 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Control groups: see cgroup.h. In this order: finding cgroup2 and its controllers; the tree
+ * (handing controllers down, making leaves, applying a plan of limits, resizing, removal, walking
+ * over what is there); and the state of a leaf (killing, freezing, emptiness, pressure).
+ *
+ * Directories are opened once and used by descriptor, and names have a single component, so that no
+ * path can lead out of the tree. What a limit is called and worth is in plan.c.
+ */
 #include "isolation/cgroup/cgroup.h"
 
 #include <dirent.h>
@@ -88,8 +96,8 @@ enable_controllers(int dirfd, uint32_t which)
     }
 }
 
-/* A cgroup below the first level with processes of its own hands down nothing: it could some, cpu
- * and pids, but what is below it would be of threads then, and no process could be born there. */
+/* A cgroup below the first level with processes of its own hands down nothing: cpu and pids it
+ * could, but the cgroups below would be of threads then, and no process could be born there. */
 static void
 enable_if_empty(int dirfd, uint32_t which)
 {
@@ -131,7 +139,7 @@ has_huge_pages(void)
     return false;
 }
 
-/* The sizes that this kernel has, from the files that it shows: hugetlb.2MB.max */
+/* The sizes of this kernel, from the files that it shows: hugetlb.2MB.max */
 static void
 find_huge(int dirfd, struct cgroup_root *r)
 {

@@ -90,7 +90,7 @@ void cgroup_plan(const struct cgroup_limits *l, const struct cgroup_root *r,
                  struct cgroup_plan *ret);
 /* What was asked for and is absent, in words: "io.max, cpuset.cpus"; "" for nothing. */
 const char *cgroup_plan_missing(const void *ctx, const struct cgroup_plan *p);
-/* The controllers that what every task has would need, and that are not there: "cpu memory". */
+/* The controllers that every task would need, and that are not there: "cpu memory". */
 const char *cgroup_plan_unheld(const void *ctx, const struct cgroup_plan *p);
 int64_t cgroup_weight_from_shares(int64_t shares);
 /* The disk that io limits of a file or a block device are about: a partition's disk. -errno. */

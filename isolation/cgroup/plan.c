@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Limits as cgroup files, and the parsers of what cgroup files say: pure.
+ *
+ * First the plan: for each controller what a task's resources become, in the order of the writes,
+ * and which entries fall away with a controller that is not there. Then statistics: flat files,
+ * pressure, io.
  */
 #include <stdio.h>
 #include <stdlib.h>

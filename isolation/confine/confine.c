@@ -1,4 +1,11 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a process does to itself on the way into its box: confine.h has the order, which the kernel
+ * forces, and the functions here are in the same order. Free-standing: raw system calls, no libc,
+ * no memory but the stack, since confine_task() runs in the shim's memory.
+ *
+ * Each step returns 0 or -errno and leaves its name in *what; the first that fails ends the launch.
+ */
 #include "isolation/confine/confine.h"
 
 #include <fcntl.h>

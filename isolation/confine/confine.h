@@ -11,8 +11,8 @@
  *                           (a file of root's), user namespace, securebits, bounding set,
  *                           groups, gid, uid, capabilities and ambient set, close_range,
  *                           no_new_privs, Landlock; when the root is built: working directory;
- *                           seccomp last, or before that wait where it is known to let what
- *                           follows pass; then execve
+ *                           seccomp last, or before that wait where it surely lets the rest
+ *                           pass; then execve
  *   shim, while the payload does that
  *     mounts_apply          the root
  *     confine_end           all capabilities, no_new_privs, seccomp
@@ -43,7 +43,7 @@ enum {
     CONFINE_BIND = 32,    /* to no TCP port but those of `bind`; the same for `connect` */
     CONFINE_CONNECT = 64,
     CONFINE_CORE_SCHED = 128, /* a core-scheduling cookie of its own */
-    CONFINE_JOINS = 256,      /* signals what is in the task that it joins */
+    CONFINE_JOINS = 256,      /* signals processes of the task that it joins */
     CONFINE_FILTER_FIRST = 512, /* it is the default one: see confine_exec.built */
 };
 
@@ -111,7 +111,7 @@ struct confine_exec {
                               With CONFINE_FILTER_FIRST the filter goes in before the wait */
 };
 int confine_task(const struct confine *c, const struct confine_exec *x, const char **what);
-/* Whether what this process does counts as done with a capability that it has. 1: that is new. */
+/* Whether what this process does counts as done with `cap`, which it has. 1: that is new. */
 long confine_use_cap(unsigned cap, bool use);
 /* The end state of a shim or joiner, which keeps the capabilities of `keep` (a bit each). */
 int confine_end(const struct sock_filter *filter, uint16_t n_filter, uint64_t keep,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the agent does to itself. It parses what comes from networks and tasks, so that whoever gets
- * into it should find little: files outside of its own by no way (Landlock), no program to start,
- * no process to make or trace, no mount, no other user (seccomp). Both only take away, and both are
- * best effort: where the kernel has no such thing, the unprivileged user is what is left.
+ * What the agent does to itself. The agent parses what comes from networks and tasks, so whoever
+ * gets into it should find little: files outside of its own by no way (Landlock), no program to
+ * start, no process to make or trace, no mount, no other user (seccomp). Both only take away, and
+ * both are best effort: where the kernel has no such thing, the unprivileged user is what is left.
  */
 #ifndef PADDOCK_ISOLATION_CONFINE_SANDBOX_H
 #define PADDOCK_ISOLATION_CONFINE_SANDBOX_H

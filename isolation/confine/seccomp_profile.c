@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The profiles, as data. The default one follows the allow lists that container engines have proven
- * against real programs, less what turned out to be a way out or needless surface:
- * key rings, tracing of other processes, file handles, io_uring, aio, userfaultfd, bpf, perf,
+ * The profiles, as data. The default profile follows the allow lists that container engines have
+ * proven against real programs, less what turned out to be a way out or needless surface: key
+ * rings, tracing of other processes, file handles, io_uring, aio, userfaultfd, bpf, perf,
  * namespaces, mounts, modules, clocks, raw device nodes, odd socket families, and terminal
  * injection.
  */

@@ -104,9 +104,9 @@ static const struct seccomp_cond no_listener[] = {
 static const struct seccomp_rule seccomp_audited = {
     .name = "seccomp", .verdict = SECCOMP_V_ALLOW, .conds = no_listener, .n_conds = 1};
 
-/* Calls that give a file its mode. That of open(2) counts where it makes one; openat2(2) has it
- * behind a pointer, out of a filter's sight, and a libc falls back. A directory gets no such bits
- * from mkdir(2). */
+/* Calls that give a file its mode. The mode of open(2) counts where it makes a file; openat2(2) has
+ * it behind a pointer, out of a filter's sight, and a libc falls back. A directory gets no such
+ * bits from mkdir(2). */
 enum { SETUID_BITS = S_ISUID | S_ISGID, TMPFILE_BIT = O_TMPFILE & ~O_DIRECTORY };
 #define BITS(n, m)                                                                                 \
     {                                                                                              \

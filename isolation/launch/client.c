@@ -33,13 +33,14 @@ struct pending {
     void *arg;
     uint8_t *packet; /* not sent yet; owned */
     size_t n;
-    uint64_t key; /* what it is, whoever makes it again; 0: it may be lost as often as it likes */
+    uint64_t key; /* the same whoever makes the request again; 0: it may be lost as often as it
+                     likes */
     bool alone;   /* a connection was lost with one of this key */
     int failed;   /* code of a local failure that waits to be told; 0: none */
     char *why;    /* owned */
 };
 
-/* A request that was lost with a connection: it may have been what that ended of. From then on it
+/* A request that was lost with a connection: the request may have ended the warden. From then on it
  * goes only when no other such one is before the warden, so the next loss tells them apart. */
 struct suspect {
     uint64_t key;

@@ -88,7 +88,7 @@ struct warden_alloc {
     const char *id;
     const struct warden_task *const *tasks;
     size_t n;
-    int64_t disk_mb; /* what it may have on disk, where the policy and the disk let it be limited */
+    int64_t disk_mb; /* MiB on disk, where policy and disk let them be limited */
 };
 struct warden_put {
     const char *alloc_id;

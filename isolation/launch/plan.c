@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The launch plan (see plan.h), made from a launch spec that proto.c has checked and policy.c has
+ * allowed. First the block: strings and lists at offsets behind a header. Then what goes into it:
+ * where the command is looked for, files to be sealed, limits, confinement, logs; plan_make() puts
+ * them together; and plan_explain(), the words for a step that failed in the shim.
+ */
 #include "isolation/launch/plan.h"
 
 #include <errno.h>
@@ -117,8 +123,7 @@ goes_up(const char *path)
     return false;
 }
 
-/* What is sealed, and whether what is executed is among it: by its name alone, which ".." would
- * hide. */
+/* What is sealed, and whether the program is among it: by its name alone, which ".." would hide. */
 static int
 fill_verity(struct block *k, struct plan_header *h, const struct launch_spec *s,
             const struct str_list *paths, struct err *e)

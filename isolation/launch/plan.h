@@ -64,7 +64,7 @@ struct plan_filter {
 /* A file of the task's root that is sealed (verity.h) before it starts. */
 struct plan_verity {
     uint32_t path;       /* relative to the root */
-    uint32_t has_digest; /* the one that it must have */
+    uint32_t has_digest; /* whether `digest` is required */
     uint8_t digest[VERITY_DIGEST_BYTES];
 };
 
@@ -146,8 +146,8 @@ struct pad_answer {
 };
 
 /* Then two packets to the shim, each with descriptors of enum shim_fd and trees of the mount plan,
- * in this order: the first with all that the payload is cloned with (its root is the first tree),
- * the second with what it may execute with. A joiner gets one. */
+ * in this order: the first with all for the clone of the payload (its root is the first tree), the
+ * second with what it may execute with. A joiner gets one. */
 struct shim_work {
     uint32_t have; /* bit per enum shim_fd */
     uint32_t n_trees;
@@ -173,12 +173,11 @@ struct shim_status {
     int32_t op;
     int32_t error; /* positive errno */
     char what[52]; /* the step in words: "capset" */
-    uint8_t digest[VERITY_DIGEST_BYTES]; /* of the file, where it is not what it must be */
+    uint8_t digest[VERITY_DIGEST_BYTES]; /* of the file, where another one is required */
 };
 
 /* What a joiner tells once, when the process has ended, to who has the other end of its status
- * socket: the agent. When that end is closed, the process is killed with what it started in its
- * session. */
+ * socket: the agent. When that end is closed, the process is killed with all of its session. */
 struct exec_exit {
     int32_t code;
     int32_t signal; /* 0: it exited */

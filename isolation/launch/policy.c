@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The compiled policy: see policy.h. First the checks of a policy as a whole (paths, ranges of ids,
+ * AppArmor, networks), by who makes one and again by who reads one; then policy_compile() and
+ * policy_load(). Then what is asked at each launch: mounts, limits, seccomp, users, capabilities. A
+ * refusal says which setting of the operator it is by.
+ */
 #include "isolation/launch/policy.h"
 
 #include <errno.h>

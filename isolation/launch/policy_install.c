@@ -13,8 +13,8 @@
 #include "common/str.h"
 #include "isolation/launch/policy.h"
 
-/* A directory of root's that was there, and that the agent's user cannot walk through, as a
- * data_dir that another program made (0700): its group may, and no one else. */
+/* An older directory of root's through which the agent's user cannot walk, as a data_dir that
+ * another program made (0700): its group may, and no one else. */
 static int
 let_through(const struct policy *p, int fd)
 {

@@ -1,4 +1,13 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The check of what comes over the warden's socket: see proto.h. A request is decoded within a
+ * budget, its fields are held against the row of ops.def and the phase, then each value on its own
+ * (identifiers, mounts, numbers, io, ports, sealed files, the box, the environment), and the whole
+ * spec.
+ *
+ * Nothing behind this file looks at form again; whether what is well-formed is allowed is
+ * policy.c's.
+ */
 #include "isolation/launch/proto.h"
 
 #include <arpa/inet.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The warden's wire: one msgpack struct warden_request per packet of a SOCK_SEQPACKET unix socket,
- * one struct warden_response per answer, file descriptors beside it. A row of ops.def per request
- * says which fields it may and must carry and in which phase of a connection it is allowed;
- * anything else closes the connection (the agent's side is hostile). Pure.
+ * The warden's wire: a msgpack struct warden_request per packet of a SOCK_SEQPACKET unix socket, a
+ * struct warden_response per answer, file descriptors beside it. A row of ops.def per request says
+ * which fields it may and must carry and in which phase of a connection it is allowed; anything
+ * else closes the connection (the agent's side is hostile). Pure.
  */
 #ifndef PADDOCK_ISOLATION_LAUNCH_PROTO_H
 #define PADDOCK_ISOLATION_LAUNCH_PROTO_H
@@ -53,12 +53,12 @@ enum proto_phase {
 };
 
 const char *proto_op_name(uint64_t op); /* "launch"; "?" */
-/* It carries what a job says, and starts or changes something: a connection that was lost with it
- * may have been lost because of it. What ends a task, or looks, is none. */
+/* It carries what a job says, and starts or changes something: a connection lost with it may have
+ * been lost because of it. What ends a task, or looks, is none. */
 bool proto_suspect(uint64_t op);
 
-/* The request is one that this phase allows, carries what its row asks for and nothing else, and
- * every name, path and number is well-formed. -ERR_INVALID: the connection must be closed. */
+/* The request is allowed in this phase, carries what its row asks for and nothing else, and every
+ * name, path and number is well-formed. -ERR_INVALID: the connection must be closed. */
 int proto_check(const struct warden_request *r, enum proto_phase phase, struct err *e);
 /* The parts, for tests and the planner. */
 int proto_check_alloc_id(const char *s);

@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The bridge and what ties an allocation to it, by netlink: see netbridge.h. From the inside out:
+ * links; addresses, routes and neighbours; the bridge itself with its mark and its sysctls; one
+ * allocation, attached and detached; and ports of the bridge that no record knows, which an earlier
+ * worker left.
+ */
 #include "isolation/network/netbridge.h"
 
 #include <arpa/inet.h>
@@ -208,7 +214,7 @@ mark_bridge(struct netlink *n, const struct net_conf *c, int index)
     return netlink_ack(n, h);
 }
 
-/* By its mark; or made by a warden that was killed before it could set one. */
+/* By its mark; or made by a warden that was killed before it could set its mark. */
 static bool
 is_ours(const struct net_conf *c, const struct link *l)
 {

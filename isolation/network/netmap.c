@@ -395,7 +395,7 @@ most_connections(void)
     return (uint32_t)(table / TABLE_PARTS) + 1;
 }
 
-/* A new one of an address that has enough is no entry: it is dropped before it is one. */
+/* A new connection of an address that has enough is no entry: it is dropped before. */
 static void
 limit(struct batch *b)
 {

@@ -2,8 +2,8 @@
  *
  * The nftables table of network mode bridge: ports of the host that lead to allocations, addresses
  * of allocations behind that of the host, and who may reach whom. A fixed handful of rules;
- * allocations are elements of two sets, so that neither their number nor that of their ports costs
- * a packet anything, and starting or stopping one changes elements only.
+ * allocations are elements of two sets, so neither their number nor that of their ports costs a
+ * packet anything, and starting or stopping one changes elements only.
  *
  *     table ip paddock_BRIDGE
  *       map ports    { address . protocol . port : address . port }

@@ -3,7 +3,7 @@
  * One network namespace of an allocation, prepared: lo is up, every port may be bound without a
  * capability, redirects are not believed, and interfaces made later have no IPv6. It belongs to the
  * user namespace of the host, so nothing that a task can be (root of its own user namespace
- * included) may change interfaces, routes or rules in it.
+ * included) may change interfaces, routes or rules there.
  */
 #ifndef PADDOCK_ISOLATION_NETWORK_NETNS_H
 #define PADDOCK_ISOLATION_NETWORK_NETNS_H

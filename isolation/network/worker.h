@@ -37,7 +37,7 @@ struct work_answer {
 };
 
 /* In the child: serves `socket` until its end. `lock` (a file) is held meanwhile: the worker of a
- * warden that was killed finishes what it does before another begins. */
+ * killed warden finishes what it does before another begins. */
 _Noreturn void worker_run(const struct net_conf *conf, int socket, int lock);
 
 /* Tries everything in a namespace of its own, which is then gone. 0, or why bridges cannot work. */

@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The warden's own mount namespace: base.h has what is in it. In this order: pruning it to what
+ * launches need; the templates /dev, /sys and the empty directory; /etc, whose files are refreshed
+ * in place while tasks have them mounted; the policy's bind roots; and base_make(), once per
+ * warden.
+ */
 #include "isolation/root/base.h"
 
 #include <dirent.h>

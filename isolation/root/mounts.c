@@ -1,4 +1,11 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plan of a task's root file system: see mounts.h. Pure. First the block of operations and
+ * strings; then targets that a job asks for, which may neither cover nor lie in what the plan
+ * mounts itself; then the plan in the order in which the shim executes it: roots of the host, the
+ * kernel's file systems with their masks, the directories of the allocation, the job's own.
+ * mounts_describe() is for tests and logs.
+ */
 #include "isolation/root/mounts.h"
 
 #include <string.h>

@@ -47,14 +47,14 @@ struct mounts_spec {
     const char *resolv;   /* absolute: a file in place of /etc/resolv.conf; NULL: none */
 };
 
-/* *ret is owned by ctx. -ERR_INVALID for a target that is not allowed (the root itself, /proc,
- * /sys, /dev, /etc, /secrets, a bind root or anything that contains one of them, "..", duplicates),
- * -ERR_LIMIT for too many. */
+/* *ret is owned by ctx. -ERR_INVALID for a forbidden target (the root itself, /proc, /sys, /dev,
+ * /etc, /secrets, a bind root or anything that contains one of them, "..", duplicates), -ERR_LIMIT
+ * for too many. */
 int mounts_plan(const void *ctx, const struct mounts_spec *spec, struct mounts_plan **ret,
                 struct err *e);
 
-/* The i-th path of procfs that a plan hides or makes read-only; NULL: no more. To look for one in a
- * procfs that was just mounted costs more than to mount over it. */
+/* The i-th path of procfs that a plan hides or makes read-only; NULL: no more. To look for a path
+ * in a procfs that was just mounted costs more than to mount over it. */
 const char *mounts_proc_path(unsigned i);
 
 /* "bind usr <- /usr ro,rec": one operation as text, for logs and tests. Owned by ctx. */

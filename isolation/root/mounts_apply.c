@@ -1,4 +1,13 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Executes a mount plan, in the shim: see mounts_apply.h. Free-standing. In this order: targets,
+ * which are made and opened component by component beneath the root and never through a symbolic
+ * link; text without a libc; one function per kind of operation; and the loop over the plan, which
+ * stops at the first that fails.
+ *
+ * A mount goes on the directory that was opened, by descriptor or as the working directory, never
+ * on a path that a task could exchange.
+ */
 #include "isolation/root/mounts_apply.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The flat plan of a task's root file system, as the warden computes it (mounts.h) and the shim
- * executes it (mounts_apply.h). One block of bytes without pointers, so that it can travel in a
+ * executes it (mounts_apply.h). A block of bytes without pointers, so that it can travel in a
  * memfd: header, operations, then NUL-terminated strings; `source` and `target` are offsets of
  * strings from the start of the block, 0 where unused.
  *

@@ -33,9 +33,10 @@ struct quota_size quota_size(int64_t mb, uint64_t fs_bytes, uint64_t fs_inodes);
 /* Does the file system of the directory `dir` take such limits? Tried with a directory of our own,
  * which is gone afterwards. -ERR_UNSUPPORTED, and why not. */
 int quota_probe(int dir, struct err *e);
-/* What the directory `fd`, and all that will be made in it, may have. It becomes a project unless
- * it is one of ours already, and must be empty then: -ERR_CONFLICT, since what is there would not
- * count. `next` is where the search for a free project begins and where the next one shall. */
+/* The limit of the directory `fd` and of all that will be made in it. The directory becomes a
+ * project unless it is one of ours already, and must be empty then: -ERR_CONFLICT, since what is
+ * there would not count. `next` is where the search for a free project begins and where the next
+ * one shall. */
 int quota_set(int fd, int64_t mb, uint32_t *next, struct err *e);
 /* Its project, when it is one of ours, has no limit any more: before the directory is removed. */
 int quota_lift(int fd);

@@ -29,7 +29,7 @@ enum { VERITY_BLOCK_BYTES = 4096, VERITY_DIGEST_BYTES = 32 };
 /* Of a sealed file; -ENODATA: it is none. -EBADMSG: it was sealed with another hash. */
 long verity_measure(long fd, uint8_t ret[VERITY_DIGEST_BYTES]);
 /* Opens the regular file `path` of the task's root (no "..", no leading slash), which must be the
- * process's, seals it unless it is sealed, and measures it. The open file, or -errno with *what. No
+ * process's, seals it unless sealed, and measures it. The open file, or -errno with *what. No
  * symbolic link is followed, and only what is in the directory of the task or its allocation is
  * taken: -EXDEV. */
 long verity_seal(const char *path, uint8_t ret[VERITY_DIGEST_BYTES], const char **what);

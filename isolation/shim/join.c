@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The joiner: a command that runs in a task which runs already. A fork of the launch pad, born in
- * the leaf of the task's shim. It enters the namespaces that the shim has, which no task can
- * change, starts the program as a shim does (shim/start.c), and waits for it. Nothing of it is to
- * be seen in the task: of its own it stays in the host's pid namespace, it cannot be traced, and
- * the child has closed all descriptors but three, and is the program, when the task may look into
- * it.
+ * the leaf of the task's shim. It enters the namespaces of the shim, which no task can change,
+ * starts the program as a shim does (shim/start.c), and waits for it. Nothing of it is to be seen
+ * in the task: the joiner stays in the host's pid namespace and cannot be traced, and the child has
+ * closed all descriptors but three, and is the program, when the task may look into it.
  *
- * It ends with the program, with the task, and when nobody listens any more: then it kills the
- * program and what that has started in its session. For that it keeps CAP_KILL, which its filter
- * lets it use for SIGKILL by pidfd.
+ * It ends with the program, with the task, and when nobody listens any more: then the joiner kills
+ * the program and all of its session. For that it keeps CAP_KILL, for which its filter leaves
+ * SIGKILL by pidfd alone.
  */
 #include <fcntl.h>
 #include <linux/capability.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The launch pad: paddock-shim as the warden starts it, once. It waits on its socket; each request
- * makes one shim, a fork of this small process that shares nothing with it, which is three times
+ * makes a shim, a fork of this small process that shares nothing with it, which is three times
  * faster than executing the program for every task. Shims are children of the warden
  * (CLONE_PARENT), not of the pad, and live on when both end. The pad ends with the warden's end of
  * the socket.

@@ -1,4 +1,13 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The shim of a task, pid 1 of its namespaces: shim_main() is the order of everything. First the
+ * record, whose lock says that the shim lives; then the launch, as far as it can go before the plan
+ * is there, and the rest when the warden has sent it; then watching, until the payload and whatever
+ * it left have ended, with the logs pumped meanwhile.
+ *
+ * Free-standing. All of its state is one static struct, and after the start it holds no privilege
+ * and makes only the calls of its own filter.
+ */
 #include "isolation/shim/parts.h"
 
 #include <fcntl.h>

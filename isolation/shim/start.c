@@ -1,4 +1,13 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From a plan to a running program: what a shim and a joiner (shim/join.c) have in common.
+ * Free-standing.
+ *
+ * First what both do before, then payload(), the child: on a stack of its own it shares the memory
+ * of its parent until execve, and may change nothing there but `launch`. Then the parent's side: it
+ * gives up its privilege, takes the listener of the child's filter, and waits for the program to
+ * run.
+ */
 #include "isolation/shim/start.h"
 
 #include <fcntl.h>
@@ -136,7 +145,7 @@ execute(const struct plan_header *h, bool by_fd)
     if (by_fd)
         return RAW(SYS_execveat, CONFINE_PROGRAM_FD, "", plan_text(h, h->args.at),
                    plan_text(h, h->env.at), AT_EMPTY_PATH);
-    long worst = -ENOENT; /* a file that cannot be executed says more than one that is missing */
+    long worst = -ENOENT; /* a file that cannot be executed says more than a missing one */
     for (uint32_t i = 0; i < h->paths.n; i++) {
         long r = RAW(SYS_execve, paths[i], plan_text(h, h->args.at), plan_text(h, h->env.at));
         if (r != -ENOENT && r != -ENOTDIR)
@@ -241,7 +250,7 @@ give_up_privilege(const struct plan_header *h, uint64_t keep)
             (void)RAW(SYS_exit_group, 120);
 }
 
-/* What the filter of the child will tell. Until we have it the child makes no call that it
+/* The listener of the child's filter. Until we have it the child makes no call that the filter
  * denies; without it the kernel denies them, but nobody would count. */
 static int
 await_listener(void)

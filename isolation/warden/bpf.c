@@ -164,7 +164,7 @@ bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s, st
     return bpf_net_add(&w->net, t->cgroup.id, rules->egress, rules->bind, s->isolated, e);
 }
 
-/* Launched when nothing counted here; what it was launched without it goes on without. */
+/* Launched when nothing counted here; the task goes on without what it was launched without. */
 void
 bpf_adopt(struct warden *w, const struct wtask *t)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A command in a running task. What confines it is what the record says of the task's own launch,
- * checked against today's policy; the agent says what is executed, not as whom. The launch pad
- * forks a joiner (shim/join.c), which reports that the program runs on the socket that the agent
- * then gets: from there on the session is between those two, and survives the warden.
+ * A command in a running task. It is confined as the record says of the task's own launch, checked
+ * against today's policy; the agent says what is executed, not as whom. The launch pad forks a
+ * joiner (shim/join.c), which reports that the program runs on the socket that the agent then gets:
+ * from there on the session is between those two, and survives the warden.
  */
 #include "isolation/warden/exec.h"
 
@@ -34,7 +34,7 @@
 
 #define ROOM "warden"
 
-/* What one request needs until the joiner has it. */
+/* What a request needs until the joiner has it. */
 struct join {
     void *ctx;
     struct wtask *task;

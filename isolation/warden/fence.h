@@ -3,7 +3,7 @@
  * The watchdog of fenced tasks (doc/fencing.md): each is to run until a time, which the agent moves
  * on when a server has answered it, and is killed then, whether the agent lives or not. The time is
  * on a clock that goes on while the machine is suspended, and in the task's record, so that a
- * warden that starts again obeys.
+ * restarted warden obeys.
  */
 #ifndef PADDOCK_ISOLATION_WARDEN_FENCE_H
 #define PADDOCK_ISOLATION_WARDEN_FENCE_H

@@ -50,7 +50,7 @@ open_alloc(struct warden *w, const char *alloc, struct err *e)
     return fd < 0 ? err_errno(e, -fd, "open the directory of allocation \"%s\"", alloc) : fd;
 }
 
-/* Makes one directory, which has its mode from the start, or opens the one that is there. */
+/* Makes a directory, which has its mode from the start, or opens the one that is there. */
 static int
 make_dir(struct warden *w, int at, const char *name, mode_t mode, int64_t uid, int64_t gid)
 {

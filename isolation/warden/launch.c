@@ -46,7 +46,7 @@
 
 #define ROOM "warden"
 
-/* Everything that one launch holds until the shim has it. */
+/* Everything that a launch holds until the shim has it. */
 struct launch {
     const void *ctx; /* the launch's own */
     const struct launch_spec *spec;
@@ -201,7 +201,8 @@ make_userns(struct warden *w, struct launch *l, struct err *e)
     return 0;
 }
 
-/* What a record has behind struct record: what this launch is confined by, and what joins it. */
+/* What a record has behind struct record: the confinement of this launch and of whatever joins it.
+ */
 static void
 put_tail(struct buf *out, const struct policy *p, const struct launch_spec *s, bool userns)
 {
@@ -259,7 +260,7 @@ make_shim_leaf(struct warden *w, struct wtask *t, struct err *e)
         return 0;
     int r = cgroup_shim_make(&w->cgroup, t->alloc, t->name, &t->cgroup, e);
     if (r < 0 && cgroup_root_gone(&w->cgroup)) {
-        /* with it went what was attached to it. A start makes all of that, and goes on with this
+        /* along went what was attached to it. A start makes all of that, and goes on with this
          * launch as after a kill -9: the agent asks again */
         log_error(ROOM, "the cgroup of all tasks was removed: the warden has to start again",
                   "cgroup", w->policy->cgroup_root, NULL);
@@ -487,7 +488,7 @@ prepare(struct warden *w, struct launch *l, struct err *e)
     return r == 0 ? open_trees(l, 1, e) : r;
 }
 
-/* What it may execute with: who it is and what limits it come before its mounts. */
+/* What it may execute with: its identity and its limits come before its mounts. */
 static int
 prepare_rest(struct warden *w, struct launch *l, struct err *e)
 {

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In this order: watches, connections and answers, children that do blocking work.
+ *
+ * A connection is not freed while an event is served: it is marked broken, and loop_sweep() closes
+ * it at the end of the turn. An answer that does not fit into the socket waits in its connection,
+ * up to WARDEN_OUT_MAX; a peer that does not read more than this is closed.
  */
 #include "isolation/warden/loop.h"
 

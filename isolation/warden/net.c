@@ -307,7 +307,7 @@ request_waiting(struct warden *w)
     }
 }
 
-/* In the order of the requests: what is made may have the ports of what is removed before it. */
+/* In the order of the requests: what is made may have the ports of what was removed before. */
 static void
 request_in_turn(struct warden *w, struct wnet *n)
 {
@@ -397,7 +397,7 @@ net_start(struct warden *w, struct err *e)
     return open_records(w, e);
 }
 
-/* A living task is in the allocation's namespace, if that is the one that the record knows. */
+/* A living task is in the allocation's namespace, if the record knows that namespace. */
 static int
 ns_of_tasks(struct warden *w, const struct wnet *n)
 {

@@ -21,7 +21,7 @@ void pad_wake(struct warden *w);
 int pad_request(struct warden *w, const struct pad_request *q, int status, int leaf, struct err *e);
 /* Its pid, or the error; once after each pad_request() that did not fail, before the next. */
 int pad_take(struct warden *w, int *ret_pidfd, struct err *e);
-/* What it works with, over our end of that socket: `fds` (borrowed) by enum shim_fd. */
+/* What the shim works with, over our end of that socket: `fds` (borrowed) by enum shim_fd. */
 int pad_work(int status, const int fds[SHIM_FD_END], const int *trees, uint32_t n_trees,
              struct err *e);
 /* What a shim or joiner (`who`) reports: false, nothing yet; else `e` says why its program does not

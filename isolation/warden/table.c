@@ -108,7 +108,7 @@ table_serve(struct warden *w, uint64_t conn, enum proto_phase *phase, size_t n)
         handlers[q->op](w, to, q);
         return true;
     }
-    err_clear(&e); /* whose request it is need not know that it stops */
+    err_clear(&e); /* no fault of the sender, who need not know of the stop */
     err_set(&e, -ERR_UNAVAILABLE, "the warden is stopping");
     loop_refuse(w, to, &e);
     return true;

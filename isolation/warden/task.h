@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tasks that the warden knows, one entry and one record file each. An entry is in warden.tasks
- * and in its bucket from task_add() to task_free(); `forgotten` ones are found by no request. It
- * has a deadline exactly when it is in warden.due.
+ * The tasks of the warden, an entry and a record file each. An entry is in warden.tasks and in its
+ * bucket from task_add() to task_free(); `forgotten` ones are found by no request. It has a
+ * deadline exactly when it is in warden.due.
  */
 #ifndef PADDOCK_ISOLATION_WARDEN_TASK_H
 #define PADDOCK_ISOLATION_WARDEN_TASK_H

@@ -34,8 +34,8 @@ same_list(const struct str_list *a, const struct str_list *b)
     return same;
 }
 
-/* A path that was not allowed at start may lie on a mount that our namespace has let go of: what is
- * beneath it there is not what the operator means. True when nothing had to be left out. */
+/* A path that was not allowed at start may lie on a mount that our namespace has let go of: what
+ * lies there is not what the operator means. True when nothing had to be left out. */
 static bool
 keep_known(struct str_list *l, const struct str_list *known)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The turns of the warden: one event, then what is due, then what is to be freed. One event is
- * taken at a time, so nothing that an event freed can be met again.
+ * The turns of the warden: an event, then what is due, then what is to be freed. One event is taken
+ * at a time, so nothing that an event freed can be met again.
  */
 #ifndef PADDOCK_ISOLATION_WARDEN_TURN_H
 #define PADDOCK_ISOLATION_WARDEN_TURN_H

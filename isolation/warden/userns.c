@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * User namespaces: one range of 65536 host ids per allocation, so that root in a task, or a task
- * that got out of everything else, is nobody on the host and nobody in another allocation. The
- * namespace is made with the allocation's directories, off the path of a launch, by a process that
- * is gone at once: an fd keeps it. Files on disk keep the ids that the task sees: its directories
- * are id-mapped mounts with the same namespace.
+ * User namespaces: a range of 65536 host ids per allocation, so that root in a task, or a task that
+ * got out of everything else, is nobody on the host and nobody in another allocation. The namespace
+ * is made with the allocation's directories, off the path of a launch, by a process that is gone at
+ * once: an fd keeps it. Files on disk keep the ids that the task sees: its directories are
+ * id-mapped mounts with the same namespace.
  *
- * Whoever makes a namespace owns it, and the kernel counts what is used in it (inotify, pending
- * signals, timers, locked memory) as the owner's too, with a limit for each user. So its maker is
- * the first id of the range, and what an allocation uses up is its own. An owner has all
- * capabilities over the namespace, where he is in the host's: nobody is, since no task may run as
- * an id of the ranges (policy_user), and the maker is gone at once.
+ * Whoever makes a namespace owns it, and the kernel counts its use (inotify, pending signals,
+ * timers, locked memory) as the owner's too, with a limit for each user. So its maker is the first
+ * id of the range, and what an allocation uses up is its own. An owner has all capabilities over
+ * the namespace, where he is in the host's: nobody is, since no task may run as an id of the ranges
+ * (policy_user), and the maker is gone at once.
  *
  * Which range an allocation has is nowhere written but in the records of its tasks (the payload's
  * uid on the host): nothing on disk depends on it. A new warden finds the namespace itself by a
@@ -210,8 +210,8 @@ taken(const struct warden *w, uint32_t base)
     return false;
 }
 
-/* That of a task of it which an earlier warden started, else the next free one: a range rests as
- * long as can be before it is used again. 0: none is left. */
+/* The range of an older task of the allocation, of an earlier warden, else the next free one: a
+ * range rests as long as can be before it is used again. 0: none is left. */
 static uint32_t
 choose(struct warden *w, const char *alloc)
 {
@@ -242,8 +242,9 @@ same_namespace(int a, int b)
     return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_ino == y.st_ino && x.st_dev == y.st_dev;
 }
 
-/* The one that a task of it runs in, which an earlier warden made; -1: none. Not one that the task
- * may have made in it: ours is in the host's, of the first id of the range. */
+/* The user namespace of a running task of the allocation, which an earlier warden made; -1: none.
+ * Not one that the task may have made itself: ours is in the host's, of the first id of the range.
+ */
 static int
 adopt_namespace(const struct warden *w, const char *alloc, uint32_t base)
 {

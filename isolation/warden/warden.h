@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The warden: what it knows, in one struct. Reading order: main.c (start), loop.h (turns,
+ * The warden: all of its knowledge, in one struct. Reading order: main.c (start), loop.h (turns,
  * connections, answers), table.h (requests), launch.h and pad.h, task.h and adopt.h, then the
  * others. Each header is a module's contract.
  */
@@ -131,7 +131,7 @@ struct user_cache {
     struct timespec stamp[2]; /* of passwd and group */
 };
 
-/* A filter of jobs that change the default one, by what they change. */
+/* A filter of jobs that change the default filter, by what they change. */
 struct filter_set {
     char *key; /* owns the program; NULL: free */
     struct seccomp_program program;
