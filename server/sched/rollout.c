@@ -77,7 +77,8 @@ rollout_canaries(struct rollout *r, struct rollout_group *g)
 {
     if (!g->existing)
         g->state->desired_total += g->n_destructive + g->n_in_place;
-    g->wants_canaries = g->update != NULL && g->n_destructive > 0 &&
+    /* a lost canary is wanted again, also when nothing is left for it to replace */
+    g->wants_canaries = g->update != NULL && (g->n_destructive > 0 || g->canarying) &&
                         g->n_canaries < g->update->canary && !g->state->promoted;
     if (g->wants_canaries) {
         g->state->desired_canaries = g->update->canary;
