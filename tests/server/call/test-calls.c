@@ -6,10 +6,12 @@
  */
 #include "tests/lib/test.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "common/fd.h"
 #include "common/str.h"
 #include "net/stream.h"
 #include "server/call/endpoint.h"
@@ -565,10 +567,11 @@ static void
 try(enum place state, enum event event)
 {
     bool server_stopped = false, stops = event == STOPPED;
+    const char *dir = tmp_dir();
     int code = event == REFUSED ? -ERR_CONFLICT : stops ? -ERR_CANCELED : 0;
 
     memset(&fx, 0, sizeof(fx));
-    fx.w = world_open(tmp_dir());
+    fx.w = world_open(dir);
     loop_work_of = fx.w->server->env.work;
     fx.w->server->env.work = hold_work;
     for (size_t i = 0; i < ARRAY_LEN(fx.peers); i++)
@@ -608,6 +611,7 @@ try(enum place state, enum event event)
     rpc_client_close(fx.w->rpc);
     loop_free(fx.w->loop);
     talloc_free(fx.w);
+    ck_assert_int_eq(dir_remove(AT_FDCWD, dir, NULL), 0);
 }
 
 static void
