@@ -56,6 +56,9 @@ static const char *const summary_names[] = {
 static const char *const job_states[] = {JOB_STATUS_PENDING, JOB_STATUS_RUNNING, JOB_STATUS_DEAD};
 
 struct jobs {
+    struct ask *a;
+    struct buf part; /* of the list, as JSON: a worker's while it makes samples of it */
+    bool broken;
     struct list_request r;
     struct list_options list;
     const char *host;
@@ -602,24 +605,19 @@ add_summary(struct jobs *j, const struct job_list_stub *stub, const char *group,
     }
 }
 
-static int
-add_part(struct jobs *j, const struct bytes *rows)
+/* On a worker: seven samples for each group of each job. */
+static void
+add_part(void *arg)
 {
+    struct jobs *j = arg;
     auto_mem void *tmp = mem_ctx("jobs");
-    auto_buf struct buf text = BUF_INIT(SIZE_MAX);
     struct object_list l;
     struct err e = ERR_INIT;
+    size_t budget = API_BODY_FACTOR * j->part.len + API_BODY_EXTRA;
 
-    if (rows->n == 0)
-        return 0;
-    buf_put(&text, rows->v, rows->n);
-    buf_putc(&text, ']');
-    text.data[0] = '['; /* was the comma before the first */
-    size_t budget = API_BODY_FACTOR * text.len + API_BODY_EXTRA;
-    if (json_decode_list(tmp, &type_job_list_stub, SLICE(buf_str(&text), text.len), BUDGET(budget),
-                         &l, &e) < 0)
-        return -ERR_CORRUPT;
-    for (size_t i = 0; i < l.n; i++) {
+    j->broken = json_decode_list(tmp, &type_job_list_stub, SLICE(buf_str(&j->part), j->part.len),
+                                 BUDGET(budget), &l, &e) < 0;
+    for (size_t i = 0; !j->broken && i < l.n; i++) {
         const struct job_list_stub *stub = l.v[i];
         for (size_t k = 0; k < ARRAY_LEN(job_states); k++)
             j->states[k] += str_eq(stub->status, job_states[k]);
@@ -627,12 +625,12 @@ add_part(struct jobs *j, const struct bytes *rows)
             add_summary(j, stub, stub->job_summary->summary.v[k].k,
                         stub->job_summary->summary.v[k].v);
     }
-    return 0;
 }
 
 static int
 jobs_free(struct jobs *j)
 {
+    buf_done(&j->part);
     for (size_t i = 0; i < ARRAY_LEN(j->text); i++)
         buf_done(&j->text[i]);
     return 0;
@@ -661,21 +659,37 @@ jobs_error(struct ask *a, const struct err *e)
     return true;
 }
 
+static void jobs_part(struct ask *a, const void *resp);
+
+static void
+part_added(void *arg)
+{
+    struct jobs *j = arg;
+
+    if (j->broken)
+        answer(j->a, NULL);
+    else if (str_empty(j->list.next_token))
+        answer(j->a, j);
+    else
+        ask_call(j->a, RPC_JOB_LIST, &j->r, jobs_part);
+}
+
 static void
 jobs_part(struct ask *a, const void *resp)
 {
     const struct query_meta *m = ((const struct job_list_response *)resp)->meta;
     struct jobs *j = a->user;
 
-    if (add_part(j, &m->rows) < 0) {
-        answer(a, NULL);
+    j->list.next_token = mem_strdup(j, m->next_token);
+    if (m->rows.n == 0) {
+        part_added(j);
         return;
     }
-    j->list.next_token = mem_strdup(j, m->next_token);
-    if (str_empty(m->next_token))
-        answer(a, j);
-    else
-        ask_call(a, RPC_JOB_LIST, &j->r, jobs_part);
+    buf_reset(&j->part);
+    buf_put(&j->part, m->rows.v, m->rows.n);
+    buf_putc(&j->part, ']');
+    j->part.data[0] = '['; /* was the comma before the first */
+    loop_work(a->api->loop, add_part, part_added, j);
 }
 
 void
@@ -693,6 +707,8 @@ metrics_get(struct ask *a)
         return;
     }
     struct jobs *j = mem_new(a, struct jobs);
+    j->a = a;
+    buf_init(&j->part, SIZE_MAX);
     j->prometheus = is_prometheus(a);
     j->host = str_or(a->api->name, "");
     j->list.part = 1;
