@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests to the agent.
+ * Talking to the agent: see api.h. In this order: targets, with what the global options add to
+ * them; requests and answers, reading (api_get() and those by it) and changing; and identifiers,
+ * from the prefix of a user to the object meant.
+ *
+ * Where a function says that it fails, the text is the agent's own answer with its status. What
+ * ends a command is said here; what a command can go on without comes back as a struct err.
  */
 #include "cli/api.h"
 
@@ -148,6 +153,27 @@ api_list(struct cmd *c, const char *target, const struct type *t, void *ret_list
     if (!rc)
         memcpy(ret_list, &l, sizeof(l));
     return rc;
+}
+
+void *
+api_read(struct cmd *c, const char *target, const struct type *t, const char *failed)
+{
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    if (api_get(c, target, t, &ret, NULL, &e))
+        cmd_fail(c, "%s: %s", failed, e.text);
+    return ret;
+}
+
+bool
+api_read_list(struct cmd *c, const char *target, const struct type *t, void *ret_list,
+              const char *failed)
+{
+    struct err e = ERR_INIT;
+    int rc = api_list(c, target, t, ret_list, NULL, &e);
+    if (rc)
+        cmd_fail(c, "%s: %s", failed, e.text);
+    return rc == 0;
 }
 
 int

@@ -26,6 +26,11 @@ int api_get(struct cmd *c, const char *target, const struct type *t, void **ret,
             struct api_meta *meta, struct err *e);
 int api_list(struct cmd *c, const char *target, const struct type *t, void *ret_list,
              struct api_meta *meta, struct err *e);
+/* The same for commands that end where they fail: the answer, or NULL and "`failed`: why" was said.
+ */
+void *api_read(struct cmd *c, const char *target, const struct type *t, const char *failed);
+bool api_read_list(struct cmd *c, const char *target, const struct type *t, void *ret_list,
+                   const char *failed);
 int api_get_value(struct cmd *c, const char *target, struct value **ret, struct err *e);
 
 /* A request that changes something, mostly. */

@@ -15,7 +15,6 @@ find(struct cmd *c, const char *prefix, bool verbose)
     struct deployment_list l;
     struct err e = ERR_INIT;
     size_t n = strlen(prefix), digits = 0;
-    void *ret = NULL;
     for (size_t i = 0; i < n; i++)
         digits += prefix[i] != '-';
     if (digits < 2) {
@@ -23,12 +22,9 @@ find(struct cmd *c, const char *prefix, bool verbose)
                  "Error retrieving deployment: Identifier must contain at least two characters.");
         return NULL;
     }
-    if (n + 1 == UUID_TEXT) {
-        if (api_get(c, api_target(c, "/v1/deployment/%", prefix, NULL), &type_deployment, &ret,
-                    NULL, &e))
-            cmd_fail(c, "Error retrieving deployment: %s", e.text);
-        return ret;
-    }
+    if (n + 1 == UUID_TEXT)
+        return api_read(c, api_target(c, "/v1/deployment/%", prefix, NULL), &type_deployment,
+                        "Error retrieving deployment");
     if (digits % 2)
         prefix = mem_strndup(c, prefix, n - 1);
     if (deployments_get(c, api_target(c, "/v1/deployments", "prefix", prefix, NULL), &l, &e)) {

@@ -165,15 +165,14 @@ cmd_eval_status(struct cmd *c)
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
     const char *id = api_find(c, &evaluation, c->args[0]);
-    struct err e = ERR_INIT;
-    void *ret = NULL;
     if (!id)
         return 1;
     if (monitor)
         return monitor_eval(c, id, verbose);
-    if (api_get(c, api_target(c, "/v1/evaluation/%", id, "related", "true", NULL), &type_evaluation,
-                &ret, NULL, &e))
-        return cmd_fail(c, "Error querying evaluation: %s", e.text);
+    void *ret = api_read(c, api_target(c, "/v1/evaluation/%", id, "related", "true", NULL),
+                         &type_evaluation, "Error querying evaluation");
+    if (!ret)
+        return 1;
     if (output_object(c, &out, &type_evaluation, ret, &rc))
         return rc;
     print_eval(c, ret, verbose);
@@ -254,14 +253,10 @@ delete_evals(struct cmd *c, const struct eval_delete_request *req)
 static int64_t
 count_evals(struct cmd *c, const char *filter)
 {
-    struct err e = ERR_INIT;
-    void *ret = NULL;
-    if (api_get(c, api_target(c, "/v1/evaluations/count", "filter", filter, NULL),
-                &type_eval_count_response, &ret, NULL, &e) < 0) {
-        cmd_fail(c, "Error counting evaluations: %s", e.text);
-        return -1;
-    }
-    return ((const struct eval_count_response *)ret)->count;
+    const struct eval_count_response *r =
+        api_read(c, api_target(c, "/v1/evaluations/count", "filter", filter, NULL),
+                 &type_eval_count_response, "Error counting evaluations");
+    return r ? r->count : -1;
 }
 
 int

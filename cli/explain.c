@@ -42,13 +42,12 @@ explain_job(struct cmd *c, const char *job, const struct explain_opts *o)
 {
     const char *target = api_target(c, "/v1/job/%/explain", job, "group", o->group, "node", o->node,
                                     "nodes", o->verbose ? "10000" : NULL, NULL);
-    struct err e = ERR_INIT;
-    void *ret = NULL;
     int rc;
 
-    if (api_get(c, target, &type_job_explanation, &ret, NULL, &e) < 0)
-        return cmd_fail(c, "Error explaining job: %s", e.text);
-    const struct job_explanation *x = ret;
+    const struct job_explanation *x =
+        api_read(c, target, &type_job_explanation, "Error explaining job");
+    if (!x)
+        return 1;
     if (output_object(c, &o->out, &type_job_explanation, x, &rc))
         return rc;
     if (o->group != NULL && x->groups.n == 0)

@@ -205,14 +205,11 @@ cmd_operator_metrics(struct cmd *c)
 static struct scheduler_configuration_response *
 scheduler_config(struct cmd *c)
 {
-    struct err e = ERR_INIT;
-    void *ret = NULL;
-    if (api_get(c, api_target(c, SCHEDULER, NULL), &type_scheduler_configuration_response, &ret,
-                NULL, &e)) {
-        cmd_fail(c, "Error querying scheduler configuration: %s", e.text);
+    struct scheduler_configuration_response *r =
+        api_read(c, api_target(c, SCHEDULER, NULL), &type_scheduler_configuration_response,
+                 "Error querying scheduler configuration");
+    if (!r)
         return NULL;
-    }
-    struct scheduler_configuration_response *r = ret;
     if (r->scheduler_config)
         return r;
     cmd_fail(c, "Error querying scheduler configuration: the agent answered without one");
@@ -366,13 +363,11 @@ cmd_keyring_list(struct cmd *c)
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
         return rc;
-    struct err e = ERR_INIT;
-    void *ret = NULL;
     cmd_say(c, "Gathering installed encryption keys...");
-    if (api_get(c, api_target(c, "/v1/agent/keyring/list", NULL), &type_keyring_response, &ret,
-                NULL, &e))
-        return cmd_fail(c, "error: %s", e.text);
-    const struct keyring_response *r = ret;
+    const struct keyring_response *r =
+        api_read(c, api_target(c, "/v1/agent/keyring/list", NULL), &type_keyring_response, "error");
+    if (!r)
+        return 1;
     cmd_say(c, "Key");
     for (size_t i = 0; i < r->keys.n; i++)
         cmd_say(c, "%s", r->keys.v[i].k);

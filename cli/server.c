@@ -126,12 +126,11 @@ cmd_server_members(struct cmd *c)
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
         return rc;
-    struct err e = ERR_INIT;
-    void *ret = NULL;
-    if (api_get(c, api_target(c, "/v1/agent/members", NULL), &type_server_members_response, &ret,
-                NULL, &e))
-        return cmd_fail(c, "Error querying servers: %s", e.text);
-    struct server_members_response *r = ret;
+    struct server_members_response *r =
+        api_read(c, api_target(c, "/v1/agent/members", NULL), &type_server_members_response,
+                 "Error querying servers");
+    if (!r)
+        return 1;
     if (r->members.n)
         qsort(r->members.v, r->members.n, sizeof(*r->members.v), member_cmp);
     struct leaders lead = {0};
@@ -168,12 +167,11 @@ cmd_operator_raft_list(struct cmd *c)
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
         return rc;
-    struct err e = ERR_INIT;
-    void *ret = NULL;
-    if (api_get(c, api_target(c, "/v1/operator/raft/configuration", NULL), &type_raft_configuration,
-                &ret, NULL, &e))
-        return cmd_fail(c, "Error listing peers: %s", e.text);
-    const struct raft_configuration *r = ret;
+    const struct raft_configuration *r =
+        api_read(c, api_target(c, "/v1/operator/raft/configuration", NULL),
+                 &type_raft_configuration, "Error listing peers");
+    if (!r)
+        return 1;
     if (output_object(c, &out, &type_raft_configuration, r, &rc))
         return rc;
     struct table t;

@@ -167,6 +167,25 @@ big_endian(const uint8_t *p, size_t n)
     return v;
 }
 
+const uint8_t *
+unpack_take(struct unpack *u, size_t n)
+{
+    const uint8_t *p = u->p;
+    u->bad = u->bad || n > u->n;
+    if (u->bad)
+        return NULL;
+    u->p += n;
+    u->n -= n;
+    return p;
+}
+
+uint64_t
+unpack_number(struct unpack *u, size_t n)
+{
+    const uint8_t *p = unpack_take(u, n);
+    return p != NULL ? big_endian(p, n) : 0;
+}
+
 void
 buf_consume(struct buf *b, size_t n)
 {

@@ -7,6 +7,7 @@
 #define PADDOCK_COMMON_BUF_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,6 +48,15 @@ void buf_put_u32(struct buf *b, uint32_t v);
 void buf_put_u64(struct buf *b, uint64_t v);
 /* What those wrote, of up to 8 bytes. */
 uint64_t big_endian(const uint8_t *p, size_t n);
+/* Bytes of somebody else, taken from the front: NULL and 0 from the first time on that there are
+ * fewer than asked for. */
+struct unpack {
+    const uint8_t *p;
+    size_t n;
+    bool bad; /* there were fewer, or what was taken was refused */
+};
+const uint8_t *unpack_take(struct unpack *u, size_t n);
+uint64_t unpack_number(struct unpack *u, size_t n); /* big-endian, of up to 8 bytes */
 /* Drops `n` bytes at the front. */
 void buf_consume(struct buf *b, size_t n);
 /* NUL-terminated view; "" on error. Valid until the next append. */

@@ -252,6 +252,15 @@ driver_string(const struct value *config, const char *name, const char *dflt)
     return v && v->kind == VALUE_STRING ? v->str.s : dflt;
 }
 
+const struct driver_port *
+driver_find_port(const struct driver_input *in, const char *label)
+{
+    for (size_t i = 0; i < in->n_ports; i++)
+        if (str_eq(in->ports[i].label, label))
+            return &in->ports[i];
+    return NULL;
+}
+
 int64_t
 driver_int(const struct value *config, const char *name, int64_t dflt)
 {

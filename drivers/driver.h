@@ -221,6 +221,7 @@ void driver_found(const void *ctx, const struct driver_host *host, const char *m
 
 /* Readers of a checked config; the default when absent. */
 const char *driver_string(const struct value *config, const char *name, const char *dflt);
+const struct driver_port *driver_find_port(const struct driver_input *in, const char *label);
 int64_t driver_int(const struct value *config, const char *name, int64_t dflt);
 bool driver_bool(const struct value *config, const char *name, bool dflt);
 int64_t driver_duration(const struct value *config, const char *name, int64_t dflt);

@@ -48,10 +48,9 @@ static int
 list_dir(struct cmd *c, const struct fs_opts *o, const char *alloc, const char *path)
 {
     struct alloc_file_info_list l;
-    struct err e = ERR_INIT;
-    if (api_list(c, api_target(c, "/v1/client/fs/ls/%", alloc, "path", path, NULL),
-                 &type_alloc_file_info, &l, NULL, &e))
-        return cmd_fail(c, "Error listing alloc dir: %s", e.text);
+    if (!api_read_list(c, api_target(c, "/v1/client/fs/ls/%", alloc, "path", path, NULL),
+                       &type_alloc_file_info, &l, "Error listing alloc dir"))
+        return 1;
     if (l.n)
         qsort(l.v, l.n, sizeof(*l.v), name_cmp);
     struct table t;
@@ -233,12 +232,11 @@ cmd_alloc_fs(struct cmd *c)
     if (!a)
         return 1;
     const char *path = c->n_args > 1 ? c->args[1] : "/";
-    struct err e = ERR_INIT;
-    void *ret = NULL;
-    if (api_get(c, api_target(c, "/v1/client/fs/stat/%", a->id, "path", path, NULL),
-                &type_alloc_file_info, &ret, NULL, &e))
-        return cmd_fail(c, "Error reading file: %s", e.text);
-    const struct alloc_file_info *f = ret;
+    const struct alloc_file_info *f =
+        api_read(c, api_target(c, "/v1/client/fs/stat/%", a->id, "path", path, NULL),
+                 &type_alloc_file_info, "Error reading file");
+    if (!f)
+        return 1;
     if (o.stat)
         return show_stat(c, &o, f);
     return f->is_dir ? list_dir(c, &o, a->id, path) : show_file(c, &o, a->id, f, path);

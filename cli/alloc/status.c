@@ -20,13 +20,8 @@ struct status_opts {
 static struct allocation *
 get(struct cmd *c, const char *id)
 {
-    void *ret = NULL;
-    struct err e = ERR_INIT;
-    if (api_get(c, api_target(c, "/v1/allocation/%", id, NULL), &type_allocation, &ret, NULL, &e)) {
-        cmd_fail(c, "Error querying allocation: %s", e.text);
-        return NULL;
-    }
-    return ret;
+    return api_read(c, api_target(c, "/v1/allocation/%", id, NULL), &type_allocation,
+                    "Error querying allocation");
 }
 
 static void
@@ -49,16 +44,13 @@ struct allocation *
 alloc_of_job(struct cmd *c, const char *job, const char *group)
 {
     struct alloc_list_stub_list l;
-    struct err e = ERR_INIT;
     const struct alloc_list_stub *best = NULL;
     const struct job_list_stub *stub = api_find_job(c, job);
     if (!stub)
         return NULL;
-    if (api_list(c, api_target(c, "/v1/job/%/allocations", stub->id, NULL), &type_alloc_list_stub,
-                 &l, NULL, &e)) {
-        cmd_fail(c, "Error querying job allocations: %s", e.text);
+    if (!api_read_list(c, api_target(c, "/v1/job/%/allocations", stub->id, NULL),
+                       &type_alloc_list_stub, &l, "Error querying job allocations"))
         return NULL;
-    }
     for (size_t i = 0; i < l.n; i++) {
         const struct alloc_list_stub *a = l.v[i];
         bool runs = str_eq(a->client_status, ALLOC_RUNNING);
@@ -244,10 +236,10 @@ static int
 list_all(struct cmd *c, const struct status_opts *o)
 {
     struct alloc_list_stub_list l;
-    struct err e = ERR_INIT;
     int rc;
-    if (api_list(c, api_target(c, "/v1/allocations", NULL), &type_alloc_list_stub, &l, NULL, &e))
-        return cmd_fail(c, "Error querying allocations: %s", e.text);
+    if (!api_read_list(c, api_target(c, "/v1/allocations", NULL), &type_alloc_list_stub, &l,
+                       "Error querying allocations"))
+        return 1;
     if (output_list(c, &o->out, &type_alloc_list_stub, &l, &rc))
         return rc;
     return cmd_fail(c, "This command takes one argument: <allocation>, or -json or -t to list all");

@@ -108,15 +108,14 @@ cmd_job_start(struct cmd *c)
 {
     struct follow o = {.detach = false};
     const struct opt opts[] = {FOLLOW_OPTS(o), {0}};
-    struct err e = ERR_INIT;
-    void *ret = NULL;
     int rc;
     const char *id = api_job_arg(c, opts, &rc);
     if (!id)
         return rc;
-    if (api_get(c, api_target(c, "/v1/job/%", id, NULL), &type_job, &ret, NULL, &e))
-        return cmd_fail(c, "Error querying job: %s", e.text);
-    struct job *j = ret;
+    struct job *j =
+        api_read(c, api_target(c, "/v1/job/%", id, NULL), &type_job, "Error querying job");
+    if (!j)
+        return 1;
     if (!j->stop)
         return cmd_fail(c, "Job \"%s\" has not been stopped", j->id);
     j->stop = false;

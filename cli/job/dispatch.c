@@ -87,10 +87,10 @@ wait_dead(struct cmd *c, const char *id)
             return cmd_fail(c, "Error querying allocations: %s", e.text);
         index = meta.index;
         if (str_eq(((const struct job *)ret)->status, JOB_STATUS_DEAD)) {
-            if (api_get(c, api_target(c, "/v1/job/%/summary", id, NULL), &type_job_summary, &ret,
-                        NULL, &e))
-                return cmd_fail(c, "Error querying allocations: %s", e.text);
-            const struct job_summary *s = ret;
+            const struct job_summary *s = api_read(c, api_target(c, "/v1/job/%/summary", id, NULL),
+                                                   &type_job_summary, "Error querying allocations");
+            if (!s)
+                return 1;
             int code = 0;
             for (size_t i = 0; i < s->summary.n; i++)
                 code = s->summary.v[i].v->failed > 0 ? 2 : code;

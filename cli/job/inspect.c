@@ -17,18 +17,15 @@ static struct job *
 job_version(struct cmd *c, const char *id, const char *version)
 {
     uint64_t want;
-    void *ret = NULL;
-    struct err e = ERR_INIT;
     if (num_parse_u64(version, &want)) {
         cmd_fail(c, "Error parsing version \"%s\": want a number", version);
         return NULL;
     }
-    if (api_get(c, api_target(c, "/v1/job/%/versions", id, NULL), &type_job_versions_response, &ret,
-                NULL, &e)) {
-        cmd_fail(c, "Error inspecting job: %s", e.text);
+    const struct job_versions_response *r =
+        api_read(c, api_target(c, "/v1/job/%/versions", id, NULL), &type_job_versions_response,
+                 "Error inspecting job");
+    if (!r)
         return NULL;
-    }
-    const struct job_versions_response *r = ret;
     for (size_t i = 0; i < r->versions.n; i++)
         if (r->versions.v[i]->version == want)
             return r->versions.v[i];
@@ -41,23 +38,20 @@ cmd_job_inspect(struct cmd *c)
 {
     struct output out = {false, NULL};
     const char *version = NULL;
-    const struct opt opts[] = {{"version", OPT_STRING, &version, "<version>",
-                                "Show this version (default the latest)."},
-                               OUTPUT_OPTS(out),
-                               {0}};
+    const struct opt opts[] = {
+        {"version", OPT_STRING, &version, "<version>", "Show this version (default the latest)."},
+        OUTPUT_OPTS(out),
+        {0}};
     struct err e = ERR_INIT;
-    void *ret = NULL;
     int rc;
     const char *id = api_job_arg(c, opts, &rc);
     if (!id)
         return rc;
-    if (version) {
-        ret = job_version(c, id, version);
-        if (!ret)
-            return 1;
-    } else if (api_get(c, api_target(c, "/v1/job/%", id, NULL), &type_job, &ret, NULL, &e)) {
-        return cmd_fail(c, "Error inspecting job: %s", e.text);
-    }
+    void *ret = version ? job_version(c, id, version)
+                        : api_read(c, api_target(c, "/v1/job/%", id, NULL), &type_job,
+                                   "Error inspecting job");
+    if (!ret)
+        return 1;
     if (output_object(c, &out, &type_job, ret, &rc))
         return rc;
     auto_buf struct buf b = BUF_INIT(64 << 20);
@@ -172,15 +166,14 @@ cmd_job_history(struct cmd *c)
         return cmd_fail(c, "The servers compare a version with the one before it only: leave out "
                            "-diff-tag and -diff-version");
     const struct job_list_stub *stub = api_find_job(c, c->args[0]);
-    struct err e = ERR_INIT;
-    void *ret = NULL;
     if (!stub)
         return 1;
     char *target = api_target(c, "/v1/job/%/versions", stub->id, "diffs", o.diff ? "true" : NULL,
                               NULL);
-    if (api_get(c, target, &type_job_versions_response, &ret, NULL, &e))
-        return cmd_fail(c, "Error retrieving job versions: %s", e.text);
-    const struct job_versions_response *r = ret;
+    const struct job_versions_response *r =
+        api_read(c, target, &type_job_versions_response, "Error retrieving job versions");
+    if (!r)
+        return 1;
     if (o.diff && r->diffs.n == 0 && r->versions.n > 1)
         return cmd_fail(c, "The servers told no differences between versions: leave out -p, and "
                            "compare what -version=<version> -full shows");
@@ -200,14 +193,14 @@ cmd_job_allocs(struct cmd *c)
         OUTPUT_OPTS(out),
         {0}};
     struct alloc_list_stub_list l;
-    struct err e = ERR_INIT;
     int rc;
     const char *id = api_job_arg(c, opts, &rc);
     if (!id)
         return rc;
-    if (api_list(c, api_target(c, "/v1/job/%/allocations", id, "all", all ? "true" : NULL, NULL),
-                 &type_alloc_list_stub, &l, NULL, &e))
-        return cmd_fail(c, "Error retrieving allocations: %s", e.text);
+    if (!api_read_list(c,
+                       api_target(c, "/v1/job/%/allocations", id, "all", all ? "true" : NULL, NULL),
+                       &type_alloc_list_stub, &l, "Error retrieving allocations"))
+        return 1;
     if (output_list(c, &out, &type_alloc_list_stub, &l, &rc))
         return rc;
     if (l.n == 0)

@@ -11,16 +11,13 @@
 static bool
 version_of(struct cmd *c, const char *job, const char *text, uint64_t *ret)
 {
-    void *resp = NULL;
-    struct err e = ERR_INIT;
     if (!num_parse_u64(text, ret))
         return true;
-    if (api_get(c, api_target(c, "/v1/job/%/versions", job, NULL), &type_job_versions_response,
-                &resp, NULL, &e)) {
-        cmd_fail(c, "Error retrieving job versions: %s", e.text);
+    const struct job_versions_response *r =
+        api_read(c, api_target(c, "/v1/job/%/versions", job, NULL), &type_job_versions_response,
+                 "Error retrieving job versions");
+    if (!r)
         return false;
-    }
-    const struct job_versions_response *r = resp;
     for (size_t i = 0; i < r->versions.n; i++) {
         const struct job *j = r->versions.v[i];
         if (j->version_tag && str_eq(j->version_tag->name, text)) {

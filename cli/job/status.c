@@ -85,10 +85,10 @@ static int
 list_jobs(struct cmd *c, const struct status_opts *o)
 {
     struct job_list_stub_list l;
-    struct err e = ERR_INIT;
     int rc;
-    if (api_list(c, api_target(c, "/v1/jobs", NULL), &type_job_list_stub, &l, NULL, &e))
-        return cmd_fail(c, "Error querying jobs: %s", e.text);
+    if (!api_read_list(c, api_target(c, "/v1/jobs", NULL), &type_job_list_stub, &l,
+                       "Error querying jobs"))
+        return 1;
     if (output_jobs(c, o, l.v, l.n, &rc))
         return rc;
     if (l.n == 0) {
@@ -255,7 +255,6 @@ show_parent(struct cmd *c, const struct job *j)
     bool dispatched = job_parameterized(j);
     const struct parameterized_job_config *p = j->parameterized_job;
     struct job_list_stub_list l;
-    struct err e = ERR_INIT;
     struct table t;
     if (dispatched) {
         cmd_heading(c, "Parameterized Job");
@@ -267,9 +266,9 @@ show_parent(struct cmd *c, const struct job *j)
     }
     print_summary(c, j);
     const char *prefix = mem_printf(c, "%s%s", j->id, dispatched ? DISPATCH_INFIX : PERIODIC_INFIX);
-    if (api_list(c, api_target(c, "/v1/jobs", "prefix", prefix, NULL), &type_job_list_stub, &l,
-                 NULL, &e))
-        return cmd_fail(c, "Error querying job: %s", e.text);
+    if (!api_read_list(c, api_target(c, "/v1/jobs", "prefix", prefix, NULL), &type_job_list_stub,
+                       &l, "Error querying job"))
+        return 1;
     if (l.n == 0) {
         cmd_say(c, "\nNo %s found",
                 dispatched ? "dispatched instances of parameterized job"
@@ -293,25 +292,26 @@ show_job(struct cmd *c, const struct status_opts *o, struct job_list_stub *stub)
     struct alloc_list_stub_list allocs = {NULL, 0};
     struct deployment *latest = NULL;
     struct err e = ERR_INIT;
-    void *ret = NULL;
     const char *id = stub->id;
     int rc;
     if (output_jobs(c, o, &stub, 1, &rc))
         return rc;
-    if (api_get(c, api_target(c, "/v1/job/%", id, NULL), &type_job, &ret, NULL, &e))
-        return cmd_fail(c, "Error querying job: %s", e.text);
-    const struct job *j = ret;
+    const struct job *j =
+        api_read(c, api_target(c, "/v1/job/%", id, NULL), &type_job, "Error querying job");
+    if (!j)
+        return 1;
     print_job_head(c, j);
     if (o->brief)
         return 0;
     if (job_is_parent(j))
         return show_parent(c, j);
-    if (api_list(c, api_target(c, "/v1/job/%/evaluations", id, NULL), &type_evaluation, &evals,
-                 NULL, &e))
-        return cmd_fail(c, "Error querying job evaluations: %s", e.text);
-    if (api_list(c, api_target(c, "/v1/job/%/allocations", id, "all", o->all ? "true" : NULL, NULL),
-                 &type_alloc_list_stub, &allocs, NULL, &e))
-        return cmd_fail(c, "Error querying job allocations: %s", e.text);
+    if (!api_read_list(c, api_target(c, "/v1/job/%/evaluations", id, NULL), &type_evaluation,
+                       &evals, "Error querying job evaluations"))
+        return 1;
+    if (!api_read_list(
+            c, api_target(c, "/v1/job/%/allocations", id, "all", o->all ? "true" : NULL, NULL),
+            &type_alloc_list_stub, &allocs, "Error querying job allocations"))
+        return 1;
     if (deployments_latest(c, id, &latest, &e))
         return cmd_fail(c, "Error querying latest job deployment: %s", e.text);
     print_summary(c, j);

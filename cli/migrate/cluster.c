@@ -126,10 +126,9 @@ check_cluster(struct cmd *c, struct checked_list *l)
     check_names(c, k, "/v1/namespaces", "namespace");
     check_names(c, k, "/v1/node/pools", "node pool");
     c->namespace = "*";
-    if (api_list(c, api_target(c, "/v1/jobs", NULL), &type_job_list_stub, &jobs, NULL, &e)) {
-        cmd_fail(c, "Error querying jobs: %s", e.text);
+    if (!api_read_list(c, api_target(c, "/v1/jobs", NULL), &type_job_list_stub, &jobs,
+                       "Error querying jobs"))
         return -1;
-    }
     for (size_t i = 0; i < jobs.n; i++) {
         const struct job_list_stub *j = jobs.v[i];
         if (str_empty(j->parent_id) && check_one(c, j, l))

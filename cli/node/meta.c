@@ -70,12 +70,11 @@ cmd_node_meta_read(struct cmd *c)
     const char *id = target(c, node, &rc);
     if (!id)
         return rc;
-    struct err e = ERR_INIT;
-    void *ret = NULL;
-    if (api_get(c, api_target(c, "/v1/client/metadata", "node_id", *id ? id : NULL, NULL),
-                &type_node_meta_response, &ret, NULL, &e))
-        return cmd_fail(c, "Error reading metadata: %s", e.text);
-    const struct node_meta_response *r = ret;
+    const struct node_meta_response *r =
+        api_read(c, api_target(c, "/v1/client/metadata", "node_id", *id ? id : NULL, NULL),
+                 &type_node_meta_response, "Error reading metadata");
+    if (!r)
+        return 1;
     if (output_object(c, &out, &type_node_meta_response, r, &rc))
         return rc;
     struct str_map dynamic = {0};

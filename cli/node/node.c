@@ -349,18 +349,17 @@ print_allocs(struct cmd *c, struct allocation_list *l, bool verbose)
 static int
 show_node(struct cmd *c, const struct node_opts *o, const char *id)
 {
-    struct err e = ERR_INIT;
     struct allocation_list l = {NULL, 0};
-    void *ret = NULL;
     int rc;
-    if (api_get(c, api_target(c, "/v1/node/%", id, NULL), &type_node, &ret, NULL, &e))
-        return cmd_fail(c, "Error querying node info: %s", e.text);
-    const struct node *n = ret;
+    const struct node *n =
+        api_read(c, api_target(c, "/v1/node/%", id, NULL), &type_node, "Error querying node info");
+    if (!n)
+        return 1;
     if (output_object(c, &o->out, &type_node, n, &rc))
         return rc;
-    if (api_list(c, api_target(c, "/v1/node/%/allocations", id, NULL), &type_allocation, &l, NULL,
-                 &e))
-        return cmd_fail(c, "Error querying node allocations: %s", e.text);
+    if (!api_read_list(c, api_target(c, "/v1/node/%/allocations", id, NULL), &type_allocation, &l,
+                       "Error querying node allocations"))
+        return 1;
     const struct host_stats *s = o->brief ? NULL : host_stats(c, n);
     print_head(c, n, s);
     if (!o->brief) {

@@ -59,12 +59,9 @@ static const struct node_pool *
 find(struct cmd *c, const char *prefix)
 {
     struct node_pool_list l;
-    struct err e = ERR_INIT;
-    if (api_list(c, api_target(c, "/v1/node/pools", "prefix", prefix, NULL), &type_node_pool, &l,
-                 NULL, &e)) {
-        cmd_fail(c, "Error retrieving node pool: %s", e.text);
+    if (!api_read_list(c, api_target(c, "/v1/node/pools", "prefix", prefix, NULL), &type_node_pool,
+                       &l, "Error retrieving node pool"))
         return NULL;
-    }
     for (size_t i = 0; i < l.n; i++)
         if (l.n == 1 || str_eq(l.v[i]->name, prefix))
             return l.v[i];

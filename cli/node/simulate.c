@@ -55,8 +55,6 @@ cmd_operator_scheduler_simulate(struct cmd *c)
         {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids."},
         OUTPUT_OPTS(out),
         {0}};
-    struct err e = ERR_INIT;
-    void *ret = NULL;
     int rc;
 
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
@@ -70,10 +68,11 @@ cmd_operator_scheduler_simulate(struct cmd *c)
             return rc;
         buf_printf(&ids, "%s%s", i ? "," : "", id);
     }
-    if (api_get(c, api_target(c, "/v1/operator/scheduler/simulate", "drain", buf_str(&ids), NULL),
-                &type_simulation, &ret, NULL, &e) < 0)
-        return cmd_fail(c, "Error simulating: %s", e.text);
-    const struct simulation *s = ret;
+    const struct simulation *s =
+        api_read(c, api_target(c, "/v1/operator/scheduler/simulate", "drain", buf_str(&ids), NULL),
+                 &type_simulation, "Error simulating");
+    if (!s)
+        return 1;
     if (output_object(c, &out, &type_simulation, s, &rc))
         return rc;
     print_simulation(c, s, verbose);

@@ -30,20 +30,11 @@ convert_fingerprint(const void *ctx, const struct driver_host *host, const char 
 
 /* --- ports --- */
 
-static const struct driver_port *
-find_port(const struct driver_input *in, const char *label)
-{
-    for (size_t i = 0; i < in->n_ports; i++)
-        if (str_eq(in->ports[i].label, label))
-            return &in->ports[i];
-    return NULL;
-}
-
 static int
 put_port(struct hand_task *t, const struct driver_input *in, const char *option, const char *label,
          int64_t to, struct err *e)
 {
-    const struct driver_port *p = find_port(in, label);
+    const struct driver_port *p = driver_find_port(in, label);
     if (!p)
         return err_set(e, -ERR_INVALID, "%s: there is no port \"%.64s\": check the network block",
                        option, label);

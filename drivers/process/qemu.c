@@ -197,15 +197,6 @@ put_image(struct line *l)
         add_variable(l->s, "TMPDIR=/local");
 }
 
-static const struct driver_port *
-find_port(const struct driver_input *in, const char *label)
-{
-    for (size_t i = 0; i < in->n_ports; i++)
-        if (str_eq(in->ports[i].label, label))
-            return &in->ports[i];
-    return NULL;
-}
-
 static int
 guest_port(const char *label, const struct value *v, int64_t *ret, struct err *e)
 {
@@ -228,7 +219,7 @@ put_network(struct line *l, struct err *e)
     const char *forward = "";
     for (size_t i = 0; map && i < map->map.n; i++) {
         const char *label = map->map.v[i].k;
-        const struct driver_port *p = find_port(l->in, label);
+        const struct driver_port *p = driver_find_port(l->in, label);
         int64_t to;
         if (!p)
             return err_set(e, -ERR_INVALID, "port_map: the group has no port \"%.64s\"", label);

@@ -173,37 +173,11 @@ packet_put(struct buf *out, const struct packet *p, const struct gossip_keys *ke
 
 /* --- reading --- */
 
-struct reader {
-    const uint8_t *p;
-    size_t n;
-    bool bad; /* there was less than was asked for */
-};
-
-static const uint8_t *
-take(struct reader *r, size_t n)
-{
-    const uint8_t *p = r->p;
-    if (r->bad || n > r->n) {
-        r->bad = true;
-        return NULL;
-    }
-    r->p += n;
-    r->n -= n;
-    return p;
-}
-
-static uint64_t
-number(struct reader *r, size_t n)
-{
-    const uint8_t *p = take(r, n);
-    return p != NULL ? big_endian(p, n) : 0;
-}
-
 static const struct server_hello *
-get_about(struct reader *r, const void *ctx)
+get_about(struct unpack *r, const void *ctx)
 {
-    size_t n = (size_t)number(r, 2);
-    const uint8_t *p = n <= GOSSIP_ABOUT_MAX ? take(r, n) : NULL;
+    size_t n = (size_t)unpack_number(r, 2);
+    const uint8_t *p = n <= GOSSIP_ABOUT_MAX ? unpack_take(r, n) : NULL;
     void *about = NULL;
     if (n == 0)
         return NULL;
@@ -214,9 +188,9 @@ get_about(struct reader *r, const void *ctx)
 }
 
 static void
-get_statements(struct reader *r, const void *ctx, struct packet *p)
+get_statements(struct unpack *r, const void *ctx, struct packet *p)
 {
-    size_t n = (size_t)number(r, 2);
+    size_t n = (size_t)unpack_number(r, 2);
     if (n > GOSSIP_MEMBERS_MAX || n > r->n / STATEMENT_HEAD)
         r->bad = true;
     if (r->bad || n == 0)
@@ -224,10 +198,10 @@ get_statements(struct reader *r, const void *ctx, struct packet *p)
     p->says.v = mem_array(ctx, struct statement, n);
     for (size_t i = 0; i < n && !r->bad; i++) {
         struct statement *s = &p->says.v[i];
-        s->state = (enum member_state)number(r, 1);
-        s->id = number(r, 8);
-        s->incarnation = (uint32_t)number(r, 4);
-        s->by = number(r, 8);
+        s->state = (enum member_state)unpack_number(r, 1);
+        s->id = unpack_number(r, 8);
+        s->incarnation = (uint32_t)unpack_number(r, 4);
+        s->by = unpack_number(r, 8);
         s->about = get_about(r, ctx);
         if (s->state < MEMBER_ALIVE || s->state > MEMBER_PRUNED || s->id == 0 ||
             (s->about != NULL && !about_is_fit(s->about, s->id)))
@@ -239,14 +213,14 @@ get_statements(struct reader *r, const void *ctx, struct packet *p)
 static bool
 get_inner(const void *ctx, const uint8_t *in, size_t n, struct packet *ret)
 {
-    struct reader r = {in, n, false};
-    struct packet p = {.kind = (enum packet_kind)number(&r, 1)};
+    struct unpack r = {in, n, false};
+    struct packet p = {.kind = (enum packet_kind)unpack_number(&r, 1)};
     uint64_t *const v[] = {&p.from, &p.to, &p.session, &p.seq, &p.cookie, &p.token, &p.target};
     for (size_t i = 0; i < ARRAY_LEN(v); i++)
-        *v[i] = number(&r, 8);
-    uint64_t more = number(&r, 1);
-    size_t len = (size_t)number(&r, 1);
-    const uint8_t *addr = take(&r, len);
+        *v[i] = unpack_number(&r, 8);
+    uint64_t more = unpack_number(&r, 1);
+    size_t len = (size_t)unpack_number(&r, 1);
+    const uint8_t *addr = unpack_take(&r, len);
     if (r.bad || p.kind < PACKET_PING || p.kind > PACKET_KINDS || p.from == 0 || p.session == 0 ||
         more > 1 || len > GOSSIP_ADDR_MAX || memchr(addr, 0, len) != NULL)
         return false;

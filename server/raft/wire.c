@@ -91,38 +91,12 @@ wire_put(struct buf *out, const struct wire *w)
 
 /* --- reading --- */
 
-struct reader {
-    const uint8_t *p;
-    size_t n;
-    bool bad; /* there was less than was asked for */
-};
-
-static const uint8_t *
-take(struct reader *r, size_t n)
-{
-    const uint8_t *p = r->p;
-    if (r->bad || n > r->n) {
-        r->bad = true;
-        return NULL;
-    }
-    r->p += n;
-    r->n -= n;
-    return p;
-}
-
-static uint64_t
-number(struct reader *r, size_t n)
-{
-    const uint8_t *p = take(r, n);
-    return p != NULL ? big_endian(p, n) : 0;
-}
-
 /* NULL when it is too long, or holds what a text cannot. */
 static const char *
-text(struct reader *r, const void *ctx, size_t max)
+text(struct unpack *r, const void *ctx, size_t max)
 {
-    size_t n = (size_t)number(r, max > UINT8_MAX ? 2 : 1);
-    const uint8_t *p = n <= max ? take(r, n) : NULL;
+    size_t n = (size_t)unpack_number(r, max > UINT8_MAX ? 2 : 1);
+    const uint8_t *p = n <= max ? unpack_take(r, n) : NULL;
     if (p == NULL || memchr(p, 0, n) != NULL) {
         r->bad = true;
         return NULL;
@@ -131,10 +105,10 @@ text(struct reader *r, const void *ctx, size_t max)
 }
 
 static void
-get_msg(struct reader *r, const void *ctx, struct peer_msg *m)
+get_msg(struct unpack *r, const void *ctx, struct peer_msg *m)
 {
-    m->type = (enum peer_msg_type)number(r, 1);
-    uint64_t flags = number(r, 1);
+    m->type = (enum peer_msg_type)unpack_number(r, 1);
+    uint64_t flags = unpack_number(r, 1);
     m->disrupt = flags & DISRUPT;
     m->pre_vote = flags & PRE_VOTE;
     m->granted = flags & GRANTED;
@@ -142,8 +116,8 @@ get_msg(struct reader *r, const void *ctx, struct peer_msg *m)
     uint64_t *const v[] = {&m->term,     &m->index, &m->log_term, &m->commit,
                            &m->rejected, &m->last,  &m->stamp};
     for (size_t i = 0; i < ARRAY_LEN(v); i++)
-        *v[i] = number(r, 8);
-    m->n = (size_t)number(r, 4);
+        *v[i] = unpack_number(r, 8);
+    m->n = (size_t)unpack_number(r, 4);
     if (m->type < MSG_APPEND || m->type > MSG_TIMEOUT_NOW ||
         flags > (DISRUPT | PRE_VOTE | GRANTED | QUIET) || m->n > CONSENSUS_INFLIGHT_MAX ||
         m->n > r->n / WIRE_ENTRY_MIN || (m->n > 0 && m->type != MSG_APPEND)) {
@@ -152,10 +126,10 @@ get_msg(struct reader *r, const void *ctx, struct peer_msg *m)
     }
     struct record *e = m->n > 0 ? mem_array(ctx, struct record, m->n) : NULL;
     for (size_t i = 0; i < m->n; i++) {
-        e[i].term = number(r, 8);
-        e[i].type = (enum record_type)number(r, 1);
-        e[i].n = (size_t)number(r, 4);
-        e[i].data = take(r, e[i].n);
+        e[i].term = unpack_number(r, 8);
+        e[i].type = (enum record_type)unpack_number(r, 1);
+        e[i].n = (size_t)unpack_number(r, 4);
+        e[i].data = unpack_take(r, e[i].n);
         if (e[i].type < RECORD_COMMAND || e[i].type > RECORD_CONFIG)
             r->bad = true;
     }
@@ -163,25 +137,25 @@ get_msg(struct reader *r, const void *ctx, struct peer_msg *m)
 }
 
 static void
-get_piece(struct reader *r, struct wire_piece *p)
+get_piece(struct unpack *r, struct wire_piece *p)
 {
-    p->index = number(r, 8);
-    p->size = number(r, 8);
-    p->offset = number(r, 8);
-    p->n = (size_t)number(r, 4);
-    p->data = take(r, p->n);
+    p->index = unpack_number(r, 8);
+    p->size = unpack_number(r, 8);
+    p->offset = unpack_number(r, 8);
+    p->n = (size_t)unpack_number(r, 4);
+    p->data = unpack_take(r, p->n);
     r->bad |= p->index == 0 || p->offset > p->size || p->n > p->size - p->offset;
 }
 
 int
 wire_get(const void *ctx, const uint8_t *p, size_t n, struct wire *ret, struct err *e)
 {
-    struct reader r = {p, n, false};
-    uint32_t crc = (uint32_t)number(&r, CRC);
+    struct unpack r = {p, n, false};
+    uint32_t crc = (uint32_t)unpack_number(&r, CRC);
     if (r.bad || crc != crc32c(0, r.p, r.n))
         return err_set(e, -ERR_INVALID, "a frame between servers whose checksum is wrong");
-    struct wire w = {.kind = (enum wire_kind)number(&r, 1)};
-    unsigned version = (unsigned)number(&r, 1);
+    struct wire w = {.kind = (enum wire_kind)unpack_number(&r, 1)};
+    unsigned version = (unsigned)unpack_number(&r, 1);
     if (!r.bad && version != WIRE_VERSION)
         return err_set(
             e, -ERR_UNSUPPORTED,
@@ -190,8 +164,8 @@ wire_get(const void *ctx, const uint8_t *p, size_t n, struct wire *ret, struct e
             version, WIRE_VERSION);
     switch (w.kind) {
     case WIRE_HELLO:
-        w.from = number(&r, 8);
-        w.to = number(&r, 8);
+        w.from = unpack_number(&r, 8);
+        w.to = unpack_number(&r, 8);
         w.cluster = text(&r, ctx, WIRE_CLUSTER_MAX);
         w.addr = text(&r, ctx, CONSENSUS_ADDR_MAX);
         break;
