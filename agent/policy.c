@@ -212,12 +212,31 @@ mib(int64_t n)
     return n < 0 ? -1 : n > INT64_MAX >> 20 ? INT64_MAX : n << 20;
 }
 
+/* What has the same name is the same; the rest differs in name, unit or default. */
+static struct policy *
+of_isolation(const void *ctx, const struct agent_isolation *iso)
+{
+    auto_mem void *tmp = mem_ctx("policy");
+    const struct projection *same = projection_new(tmp, &type_policy, &type_agent_isolation);
+    struct policy *p = iso ? codec_project(ctx, same, iso) : mem_new(ctx, struct policy);
+
+    p->seccomp = !iso || !iso->seccomp.set || iso->seccomp.v;
+    if (iso) {
+        p->pids_max_default = iso->pids_max;
+        p->metadata = iso->cloud_metadata;
+        p->swap_max = mib(iso->swap_max);
+        p->hugetlb_max = mib(iso->hugetlb_max);
+        p->memory_min_max = mib(iso->memory_min_max);
+    }
+    return p;
+}
+
 int
 agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_dir,
              struct policy **ret, struct err *e)
 {
-    struct policy *p = mem_new(ctx, struct policy);
     const struct agent_isolation *iso = cfg->isolation;
+    struct policy *p = of_isolation(ctx, iso);
 
     int r = set_user(p, cfg, e);
     if (r == 0)
@@ -227,39 +246,10 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
         return r;
     }
     set_drivers(p, cfg);
-    p->seccomp = true;
     p->drain_time = config_drain_ns(cfg);
     if (cfg->client) {
         p->bridge_name = cfg->client->bridge_network_name;
         p->bridge_subnet = cfg->client->bridge_network_subnet;
-    }
-    if (iso) {
-        p->denied_users = iso->denied_users;
-        p->allowed_users = iso->allowed_users;
-        p->allowed_caps = iso->allowed_caps;
-        p->bind_roots = iso->bind_roots;
-        p->bind_allowed = iso->bind_allowed;
-        p->cgroup_root = iso->cgroup_root;
-        p->pids_max_default = iso->pids_max;
-        p->userns = iso->userns;
-        p->userns_host = iso->userns_host;
-        p->userns_root = iso->userns_root;
-        p->userns_base = iso->userns_base;
-        p->userns_count = iso->userns_count;
-        p->seccomp = !iso->seccomp.set || iso->seccomp.v;
-        p->seccomp_allowed = iso->seccomp_allowed;
-        p->seccomp_log = iso->seccomp_log;
-        p->apparmor = iso->apparmor;
-        p->apparmor_allowed = iso->apparmor_allowed;
-        p->limits = iso->limits;
-        p->disk_quota = iso->disk_quota;
-        p->swap_max = mib(iso->swap_max);
-        p->hugetlb_max = mib(iso->hugetlb_max);
-        p->memory_min_max = mib(iso->memory_min_max);
-        p->egress = iso->egress;
-        p->bind = iso->bind;
-        p->metadata = iso->cloud_metadata;
-        p->network_modes = iso->network_modes;
     }
     if (!iso || !iso->agent_api)
         policy_deny_agent(p, cfg);
