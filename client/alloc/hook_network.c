@@ -94,7 +94,8 @@ static void
 made(struct alloc_runner *ar, const struct err *e, const struct alloc_network_status *s)
 {
     network_of(ar)->making = false;
-    if (e && e->code == -ERR_CONFLICT && !ar->a.stopped && somebody_leaves(ar)) {
+    bool ends = ar->a.stopped || alloc_runner_terminal(ar);
+    if (e && e->code == -ERR_CONFLICT && !ends && somebody_leaves(ar)) {
         log_info("client", "network waits for another allocation to end", "alloc_id", ar->a.id,
                  "reason", e->text, NULL);
         network_of(ar)->waiting = true;
