@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reconciler's first half (see reconcile.h; doc/scheduling.md 2.3, doc/reconnect.md 2.3, 2.5):
+ * The reconciler's first half (see reconcile.h; doc/scheduling.md 2.3, doc/reconnect.md 2.5):
  * what each allocation of a group is, before anything is decided about the group.
  *
  * In the order of reading: failures; allocations that may run on silent nodes, with the follow-up
