@@ -24,7 +24,6 @@
 #define JOB_BATCH "batch"
 #define JOB_SYSTEM "system"
 #define JOB_SYSBATCH "sysbatch"
-#define JOB_CORE "_core"
 
 #define JOB_STATUS_PENDING "pending"
 #define JOB_STATUS_RUNNING "running"
@@ -56,7 +55,6 @@
 #define TRIGGER_NODE_DRAIN "node-drain"
 #define TRIGGER_NODE_UPDATE "node-update"
 #define TRIGGER_ALLOC_STOP "alloc-stop"
-#define TRIGGER_SCHEDULED "scheduled"
 #define TRIGGER_DEPLOYMENT_WATCHER "deployment-watcher"
 #define TRIGGER_FAILED_FOLLOW_UP "failed-follow-up"
 #define TRIGGER_MAX_PLANS "max-plan-attempts"
@@ -64,7 +62,6 @@
 #define TRIGGER_ALLOC_RESCHEDULE "alloc-reschedule"
 #define TRIGGER_QUEUED_ALLOCS "queued-allocs"
 #define TRIGGER_PREEMPTION "preemption"
-#define TRIGGER_SCALING "job-scaling"
 #define TRIGGER_MAX_DISCONNECT "max-disconnect-timeout"
 #define TRIGGER_RECONNECT "reconnect"
 

@@ -42,12 +42,6 @@ check_agent(struct cmd *c, struct checked *k, const struct value *self)
             checked_add(c, k, MIGRATE_REFUSED, NULL, rows[i].text, rows[i].fix);
 }
 
-static bool
-name_in(const struct str_list *l, const char *s)
-{
-    return str_list_has(l, s);
-}
-
 /* Drivers that nodes have and this release has not. */
 static void
 check_nodes(struct cmd *c, struct checked *k, const struct object_list *nodes)
@@ -58,7 +52,7 @@ check_nodes(struct cmd *c, struct checked *k, const struct object_list *nodes)
         const struct node_list_stub *n = nodes->v[i];
         for (size_t j = 0; j < n->drivers.n; j++) {
             const char *name = n->drivers.v[j].k;
-            if (!n->drivers.v[j].v->healthy || driver_find(name) || name_in(&told, name))
+            if (!n->drivers.v[j].v->healthy || driver_find(name) || str_list_has(&told, name))
                 continue;
             list_add(c, told, name);
             checked_add(

@@ -181,11 +181,6 @@ struct state_iter *state_ids(struct state_txn *t, const void *ctx, enum state_ta
 struct deployment *state_latest_deployment(struct state_txn *t, const void *ctx, const char *ns,
                                            const char *id);
 #define state_has_active_deployment(t, ns, id) state_any(t, STATE_ACTIVE_DEPLOYMENTS, ns, id)
-/* In the order in which they were made: CreateIndex, then id. */
-#define state_allocs_by_create(t, ctx) state_by_rows(t, ctx, STATE_ALLOCS_BY_CREATE, NULL, 0)
-#define state_deployments_by_create(t, ctx)                                                        \
-    state_by_rows(t, ctx, STATE_DEPLOYMENTS_BY_CREATE, NULL, 0)
-#define state_evals_by_create(t, ctx) state_by_rows(t, ctx, STATE_EVALS_BY_CREATE, NULL, 0)
 /* Before the first row: starts at the row of `token`, or where it would be ("" or NULL: at the
  * first), and goes backwards when asked to. Tokens: "namespace.id" of jobs, "index.id" by creation,
  * ids elsewhere. */
