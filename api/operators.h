@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The operators of constraints and affinities. A new one is a row here and its case in
- * server/sched/constraint.c; job files, validation and the scheduler read this list.
+ * server/sched/compare/constraint.c; job files, validation and the scheduler read this list.
  */
 #ifndef PADDOCK_API_OPERATORS_H
 #define PADDOCK_API_OPERATORS_H

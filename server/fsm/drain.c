@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The state machine: draining of nodes. A drain is the node's DrainStrategy; what became of the
- * last one is its LastDrain. The drainer (server/leader/drainer.h) decides what moves when; that a
+ * last one is its LastDrain. The drainer (server/leader/drain.h) decides what moves when; that a
  * drain is over is decided here, from the allocations at the entry's index.
  */
 #include "common/num.h"
