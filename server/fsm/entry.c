@@ -253,29 +253,62 @@ drop_followup(struct apply *a, const struct evaluation *ev)
         apply_cancel_eval(a, ev->id, "the allocation is no longer unknown");
 }
 
-/* What was to be done about the silence of an allocation is not needed any more (S19), unless
- * others of the job wait for it. */
-static void
-drop_followups(struct apply *a, const struct allocation *al, const char *named)
+/* Marks the follow-ups that somebody names still; true: an allocation of the job is silent. One
+ * look at the live ones, for the whole entry. */
+static bool
+look_at_silence(struct apply *a, const struct touched_job *j, bool *named)
 {
-    bool shared = false, silent = false;
-    struct state_iter *it = state_allocs_by_job(a->t, a->tmp, al->namespace, al->job_id);
+    struct lean *lean = lean_new(a->tmp, &type_allocation, &type_allocation,
+                                 "FollowupEvalID DesiredStatus ClientStatus", "");
+    struct state_iter *it = state_allocs_by_job(a->t, a->tmp, j->ns, j->id);
+    size_t free_names = j->followups.n;
+    bool silent = false;
+
     state_iter_live_only(it);
-    for (struct allocation *o; (o = state_next(it, a->tmp)) != NULL;) {
-        shared |= !str_eq(o->id, al->id) && !str_empty(named) && str_eq(o->followup_eval_id, named);
+    for (struct allocation *o; (o = state_next_lean(it, a->tmp, lean)) != NULL; talloc_free(o)) {
         silent |= alloc_silent(o);
+        for (size_t i = 0; i < j->followups.n; i++)
+            if (!named[i] && str_eq(o->followup_eval_id, j->followups.v[i])) {
+                named[i] = true;
+                free_names--;
+            }
+        if (silent && free_names == 0) {
+            state_iter_end(it);
+            return true;
+        }
     }
-    if (!str_empty(named) && !shared)
-        drop_followup(a, state_eval(a->t, a->tmp, named));
+    return silent;
+}
+
+void
+apply_drop_followups(struct apply *a, const struct touched_job *j)
+{
+    bool *named = mem_array(a->tmp, bool, j->followups.n + 1);
+    bool silent = look_at_silence(a, j, named);
+    struct evaluation_list all = {NULL, 0};
+
+    for (size_t i = 0; i < j->followups.n; i++)
+        if (!named[i])
+            drop_followup(a, state_eval(a->t, a->tmp, j->followups.v[i]));
     if (silent)
         return;
-    struct evaluation_list all = {NULL, 0};
-    it = state_evals_by_job(a->t, a->tmp, al->namespace, al->job_id);
+    struct state_iter *it = state_evals_by_job(a->t, a->tmp, j->ns, j->id);
     for (struct evaluation *ev; (ev = state_next(it, a->tmp)) != NULL;)
         if (str_eq(ev->triggered_by, TRIGGER_MAX_DISCONNECT))
             list_add(a->tmp, all, ev);
     for (size_t i = 0; i < all.n; i++)
         drop_followup(a, all.v[i]);
+}
+
+/* Nobody waits for news of this allocation any more. */
+static void
+settled(struct apply *a, const struct allocation *al, const char *followup)
+{
+    struct touched_job *j = apply_touch_job(a, al->namespace, al->job_id);
+
+    j->settled = true;
+    if (!str_empty(followup) && !str_list_has(&j->followups, followup))
+        list_add(a->tmp, j->followups, followup);
 }
 
 void
@@ -287,14 +320,14 @@ apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation 
     al->modify_time = a->now;
     ASSERT(al->create_index != 0 && al->create_index <= al->modify_index);
     apply_count_deployed(a, al, old);
-    bool settled = old != NULL && alloc_silent(old) && !alloc_silent(al);
-    const char *followup = settled ? TAKE(al->followup_eval_id) : NULL;
+    bool known = old != NULL && alloc_silent(old) && !alloc_silent(al);
+    const char *followup = known ? TAKE(al->followup_eval_id) : NULL;
     state_put_alloc(a->t, a->index, al, jmi);
     apply_touch_job(a, al->namespace, al->job_id);
     count_alloc(a, al, old);
     apply_note(a, STATE_ALLOCS, FSM_STORED, al->id, al);
-    if (settled)
-        drop_followups(a, al, followup);
+    if (known)
+        settled(a, al, followup);
 }
 
 int64_t

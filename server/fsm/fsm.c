@@ -44,6 +44,11 @@ finish(struct apply *a)
 {
     store_deployments(a);
     for (size_t i = 0; i < a->n_jobs; i++) {
+        struct touched_job done = a->jobs[i]; /* the list grows by what is cancelled */
+        if (done.settled)
+            apply_drop_followups(a, &done);
+    }
+    for (size_t i = 0; i < a->n_jobs; i++) {
         struct job *j = state_job(a->t, a->ctx, a->jobs[i].ns, a->jobs[i].id);
         if (j == NULL)
             continue;

@@ -18,6 +18,8 @@ struct touched_job {
     const char *id;
     struct job_summary *summary; /* loaded when first needed */
     bool summary_changed;
+    bool settled;              /* something of the job is not silent any more */
+    struct str_list followups; /* that were named by what is not */
 };
 
 /* A deployment that the entry looked at, as it will be stored. */
@@ -106,6 +108,9 @@ void apply_append_state(struct apply *a, struct allocation *al, const char *valu
 /* The job as stored before the entry touched it, or NULL; cheap for runs of the same one. */
 const struct job *apply_job(struct apply *a, const char *ns, const char *id);
 struct touched_job *apply_touch_job(struct apply *a, const char *ns, const char *id);
+/* At the end of the entry, of a job of which something was settled: what was to be done about the
+ * silence is not needed any more (S19), unless others of the job wait for it. */
+void apply_drop_followups(struct apply *a, const struct touched_job *j);
 /* Stores the newest version of it again. */
 void apply_store_job(struct apply *a, const struct job *j);
 /* Stores `j` as the newest version. */

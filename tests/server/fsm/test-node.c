@@ -715,12 +715,54 @@ START_TEST(drain_ends_when_nothing_is_left)
 }
 END_TEST
 
+static void
+pending_eval(struct fx *f, const struct job *j, const char *id, const char *trigger)
+{
+    struct intent *in = intent_new(f, 0);
+
+    in->eval_update = type_new(in, &type_intent_eval_update);
+    struct evaluation *e = make_eval(in, j, id);
+    e->triggered_by = trigger;
+    list_add(in, in->eval_update->evals, e);
+    apply(f, in);
+}
+
+/* S19, of two that wait for the same evaluations: they go with the last of the two. */
+START_TEST(evaluations_go_when_nobody_waits)
+{
+    static const char *const ids[] = {"aaaaaaaa-0000-4000-8000-000000000001",
+                                      "aaaaaaaa-0000-4000-8000-000000000002"};
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = patient_job(f, "web");
+    put_job(f, j, NULL);
+    pending_eval(f, j, "shared", TRIGGER_ALLOC_RESCHEDULE);
+    pending_eval(f, j, "ends", TRIGGER_MAX_DISCONNECT);
+    for (int i = 0; i < 2; i++) {
+        struct allocation *a = make_alloc(f, j, ids[i], "n1");
+        a->name = mem_printf(f, "web.g[%d]", i);
+        a->client_status = ALLOC_UNKNOWN;
+        a->followup_eval_id = "shared";
+        place(f, a, NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        ck_assert_str_eq(get_eval(f, "shared")->status, EVAL_PENDING);
+        ck_assert_str_eq(get_eval(f, "ends")->status, EVAL_PENDING);
+        report(f, "n1", ids[i], ALLOC_RUNNING);
+    }
+    ck_assert_str_eq(get_eval(f, "shared")->status, EVAL_CANCELED);
+    ck_assert_str_eq(get_eval(f, "ends")->status, EVAL_CANCELED);
+    fx_free(f);
+}
+END_TEST
+
 TEST_SUITE("fsm-node", registering_writes_no_status, missed_heartbeat_index,
            a_heartbeat_voids_the_miss_behind_it, a_heartbeat_cancels_what_the_miss_began,
            a_rack_that_goes_is_judged_once, one_of_a_rack_that_was_heard_stays,
            marks_hold_while_nobody_spoke, nothing_replaces_what_is_heard_again,
            drain_is_set_changed_and_disabled, drain_ends_when_nothing_is_left,
            gate_waits_for_every_unknown, miss_while_initializing_keeps_the_promise,
-           an_old_report_changes_nothing, what_has_ended_does_not_run_again,
+           an_old_report_changes_nothing, evaluations_go_when_nobody_waits,
+           what_has_ended_does_not_run_again,
            down_node_with_work_is_gated, eligibility_and_purge, system_jobs_hear_of_new_nodes,
          collecting_a_node_is_judged_again)

@@ -299,7 +299,52 @@ START_TEST(collecting_costs_what_it_is)
 }
 END_TEST
 
+/* A client that is back reports n allocations of a job, which all wait for the same evaluation. */
+static double
+report_many(int n)
+{
+    struct fx *f = fx_new();
+    f->timed = true;
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", n);
+    put_job(f, j, NULL);
+    struct intent *in = intent_new(f, 0), *up = intent_new(f, 0), *ev = intent_new(f, 0);
+    ev->eval_update = type_new(ev, &type_intent_eval_update);
+    list_add(ev, ev->eval_update->evals, make_eval(ev, j, "follows"));
+    apply(f, ev);
+    in->plan_result = type_new(in, &type_plan_result);
+    in->plan_result->job = get_job(f, "web");
+    up->alloc_update = type_new(up, &type_intent_alloc_update);
+    up->alloc_update->node_id = "n1";
+    for (int i = 0; i < n; i++) {
+        struct allocation *a = make_alloc(in, j, mem_printf(in, "aaaaaaaa-0000-4000-8000-%012d", i), "n1");
+        a->name = mem_printf(in, "web.g[%d]", i);
+        a->client_status = ALLOC_UNKNOWN;
+        a->followup_eval_id = "follows";
+        list_add(in, in->plan_result->placed, a);
+        struct allocation *r = type_new(up, &type_allocation);
+        r->id = a->id;
+        r->client_status = ALLOC_RUNNING;
+        list_add(up, up->alloc_update->allocs, r);
+    }
+    apply(f, in);
+    double t = cpu_s();
+    apply(f, up);
+    t = cpu_s() - t;
+    ck_assert_str_eq(get_alloc(f, "aaaaaaaa-0000-4000-8000-000000000001")->client_status, ALLOC_RUNNING);
+    ck_assert_str_eq(get_eval(f, "follows")->status, EVAL_CANCELED);
+    fx_free(f);
+    return t;
+}
+
+START_TEST(a_return_costs_what_it_is)
+{
+    double small = report_many(250);
+    grows_with_n("250 allocations that are back", small, report_many(2000));
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("fsm-plan", 60, a_live_name_is_placed_once, a_system_name_is_placed_once_per_node,
                    what_is_not_stopped_is_not_replaced, update_in_place_keeps_what_came_between,
                    placements_cost_what_they_are, evaluations_cost_what_they_are,
-                   nodes_cost_what_they_are, collecting_costs_what_it_is)
+                   nodes_cost_what_they_are, collecting_costs_what_it_is, a_return_costs_what_it_is)
