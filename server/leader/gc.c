@@ -7,11 +7,14 @@
  */
 #include "server/leader/gc.h"
 
+#include "api/away.h"
 #include "api/terms.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "server/leader/leader_int.h"
+
+enum { CHAIN_MAX = 256 }; /* replacements of replacements, as the scheduler follows them */
 
 struct find {
     const void *ctx;
@@ -41,12 +44,31 @@ full(const struct intent_reap *r)
     return r->evals.n + r->allocs.n + r->jobs.n + r->deployments.n >= GC_BATCH;
 }
 
+/* A link between an allocation of which nobody hears and what stands for it: when the first is
+ * back, the scheduler finds the other by it. */
+static bool
+links(struct find *f, const struct allocation *a)
+{
+    auto_mem void *tmp = mem_ctx("links");
+    const char *id = a->previous_allocation;
+    const struct allocation *prev;
+
+    if (str_empty(a->next_allocation))
+        return false;
+    for (int i = 0; i < CHAIN_MAX && (prev = state_alloc(f->t, tmp, id)) != NULL; i++) {
+        if (!alloc_terminal(prev) && alloc_was_unknown(prev))
+            return true;
+        id = prev->previous_allocation;
+    }
+    return false;
+}
+
 /* An allocation that nobody needs: over on both sides, or on the client's with the server agreeing
  * that it is not to be placed again. */
 static bool
 alloc_may_go(struct find *f, const struct allocation *a)
 {
-    if (!alloc_client_terminal(a))
+    if (!alloc_client_terminal(a) || links(f, a))
         return false;
     if (alloc_server_terminal(a))
         return true;

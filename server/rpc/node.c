@@ -255,6 +255,24 @@ prepare_evaluate(struct write *w, struct state_txn *t, struct err *e)
 
 const struct write_row write_node_evaluate = {prepare_evaluate, node_written, .here = true};
 
+/* Clients tell how their tasks are; "lost" and "unknown" are words of the servers. */
+static int
+check_report(const struct allocation *a, struct err *e)
+{
+    static const char *const own[] = {ALLOC_PENDING, ALLOC_RUNNING, ALLOC_COMPLETE, ALLOC_FAILED};
+
+    if (a == NULL || str_empty(a->id))
+        return err_set(e, -ERR_INVALID, "update of an allocation without an ID");
+    bool may = str_empty(a->client_status);
+    for (size_t i = 0; i < ARRAY_LEN(own) && !may; i++)
+        may = str_eq(a->client_status, own[i]);
+    return may ? 0
+               : err_set(e, -ERR_INVALID,
+                         "allocation \"%s\": a client may not report the status \"%s\": pending, "
+                         "running, complete or failed",
+                         a->id, a->client_status);
+}
+
 static int
 prepare_update_alloc(struct write *w, struct state_txn *t, struct err *e)
 {
@@ -267,8 +285,8 @@ prepare_update_alloc(struct write *w, struct state_txn *t, struct err *e)
         return err_set(e, -ERR_INVALID, "update of %zu allocations: 1 to %d are allowed",
                        req->allocs.n, UPDATE_ALLOCS_MAX);
     for (size_t i = 0; i < req->allocs.n; i++)
-        if (req->allocs.v[i] == NULL || str_empty(req->allocs.v[i]->id))
-            return err_set(e, -ERR_INVALID, "update of an allocation without an ID");
+        if (check_report(req->allocs.v[i], e) < 0)
+            return e->code;
     *au = (struct intent_alloc_update){
         .node_id = req->node_id, .allocs = req->allocs, .eval_ids = fresh_id(w)};
     au->report = req->report;
