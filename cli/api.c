@@ -181,7 +181,8 @@ api_get_value(struct cmd *c, const char *target, struct value **ret, struct err 
 {
     struct http_resp *r = NULL;
     int rc = fetch(c, api_ask(c, "GET", target), &r, e);
-    return rc ? rc : json_decode_value(c, r->body, r->body_len, BUDGET(CLI_ANSWER_MAX), ret, e);
+    return rc ? rc
+              : json_decode_value(c, SLICE(r->body, r->body_len), BUDGET(CLI_ANSWER_MAX), ret, e);
 }
 
 int

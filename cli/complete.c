@@ -102,7 +102,7 @@ offer_ids(struct cmd *c, const char *word, const char *path)
                            mem_printf(c, "%d", COMPLETE_IDS_MAX), NULL));
     ask->timeout_ms = COMPLETE_MS;
     if (c->fetch(c, c->address, ask, &r, &e) < 0 || r->status != 200 ||
-        json_decode_value(c, r->body, r->body_len, BUDGET(CLI_ANSWER_MAX), &v, &e) < 0 ||
+        json_decode_value(c, SLICE(r->body, r->body_len), BUDGET(CLI_ANSWER_MAX), &v, &e) < 0 ||
         v->kind != VALUE_LIST)
         return;
     for (size_t i = 0; i < v->list.n; i++) {

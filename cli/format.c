@@ -231,8 +231,7 @@ output_text(struct cmd *c, const struct output *o, struct buf *b, int *ret_code)
 {
     struct err e = ERR_INIT;
     struct value *v = NULL;
-    if (buf_error(b) ||
-        json_decode_value(c, (char *)b->data, b->len, BUDGET(CLI_OUT_MAX), &v, &e)) {
+    if (buf_error(b) || json_decode_value(c, SLICE(b->data, b->len), BUDGET(CLI_OUT_MAX), &v, &e)) {
         *ret_code = cmd_fail(c, "the output is too large: %s", e.text);
         return true;
     }

@@ -137,8 +137,8 @@ void json_encode_list(struct buf *out, const struct type *t, const void *const *
                       unsigned flags);
 /* An element of such a list, with a comma before it, also before the first. */
 void json_encode_row(struct buf *out, const struct type *t, const void *obj, unsigned flags);
-int json_decode_value(const void *ctx, const char *s, size_t n, struct budget *b,
-                      struct value **ret, struct err *e);
+int json_decode_value(const void *ctx, struct slice text, struct budget *b, struct value **ret,
+                      struct err *e);
 void json_encode_value(struct buf *out, const struct value *v, unsigned flags);
 void json_put_string(struct buf *out, const char *s, size_t n); /* quoted and escaped */
 

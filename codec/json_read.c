@@ -464,11 +464,11 @@ json_decode_strict(const void *ctx, const struct type *t, struct slice text, str
 }
 
 int
-json_decode_value(const void *ctx, const char *s, size_t n, struct budget *b, struct value **ret,
+json_decode_value(const void *ctx, struct slice text, struct budget *b, struct value **ret,
                   struct err *e)
 {
     struct json_reader r = {0};
-    reader_init(&r, SLICE(s, n), b, e);
+    reader_init(&r, text, b, e);
     /* the owner: what the text holds is moved into it */
     struct value *root = mem_new(ctx, struct value), *v = NULL;
     r.d.a.root = root;

@@ -88,7 +88,7 @@ take(struct credentials_ask *a, const char *text, size_t n)
         settle(a, NULL, n > 0 ? mem_strndup(tmp, text + 1, n - 1) : "no reason is given");
         return;
     }
-    if (json_decode_value(tmp, text + 1, n - 1, BUDGET(HAND_DOCUMENT_MAX), &doc, &e) < 0) {
+    if (json_decode_value(tmp, SLICE(text + 1, n - 1), BUDGET(HAND_DOCUMENT_MAX), &doc, &e) < 0) {
         settle(a, NULL, mem_printf(tmp, "%s: %s", from, e.text));
         return;
     }

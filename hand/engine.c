@@ -37,7 +37,8 @@ on_done(void *arg, const struct err *e, const struct http_resp *r)
     if (c->canceled)
         return;
     if (!e && r->body_len > 0 &&
-        json_decode_value(c, r->body, r->body_len, BUDGET(HAND_DOCUMENT_MAX), &doc, &own) < 0) {
+        json_decode_value(c, SLICE(r->body, r->body_len), BUDGET(HAND_DOCUMENT_MAX), &doc, &own) <
+            0) {
         doc = NULL;
         if (r->status < 300 && !c->ask.on_body) {
             err_prefix(&own, "the engine's answer to %s", c->ask.target);

@@ -175,7 +175,7 @@ take_line(struct transfer *t)
     auto_mem void *tmp = mem_ctx("line");
     struct value *doc = NULL;
     struct err e = ERR_INIT;
-    if (t->line.len == 0 || json_decode_value(tmp, (const char *)t->line.data, t->line.len,
+    if (t->line.len == 0 || json_decode_value(tmp, SLICE(t->line.data, t->line.len),
                                               BUDGET(HAND_DOCUMENT_MAX), &doc, &e) < 0)
         return;
     layers_take(t->layers, doc);

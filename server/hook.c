@@ -94,7 +94,7 @@ as_value(const void *ctx, const struct type *t, const void *obj)
     buf_init(&b, JSON_ROOM);
     json_encode(&b, t, obj, JSON_HIDE_SECRETS);
     if (buf_error(&b) != 0 ||
-        json_decode_value(ctx, (const char *)b.data, b.len, BUDGET(SIZE_MAX), &v, &e) < 0)
+        json_decode_value(ctx, SLICE(b.data, b.len), BUDGET(SIZE_MAX), &v, &e) < 0)
         v = value_null(ctx);
     buf_done(&b);
     return v;

@@ -190,7 +190,8 @@ value_of(const void *ctx, const struct type *t, const void *obj)
     struct err e = ERR_INIT;
 
     json_encode(&b, t, obj, JSON_HIDE_SECRETS);
-    if (buf_error(&b) || json_decode_value(ctx, buf_str(&b), b.len, BUDGET(16 << 20), &v, &e) < 0)
+    if (buf_error(&b) ||
+        json_decode_value(ctx, SLICE(buf_str(&b), b.len), BUDGET(16 << 20), &v, &e) < 0)
         v = value_null(ctx);
     buf_done(&b);
     return v;

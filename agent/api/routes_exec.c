@@ -231,7 +231,7 @@ command_param(struct ask *a, struct str_list *ret)
         ask_fail(a, 400, "must provide command, a JSON list of strings");
         return false;
     }
-    if (json_decode_value(a, text, strlen(text), BUDGET(API_BODY_EXTRA), &v, &e) < 0) {
+    if (json_decode_value(a, SLICE(text, strlen(text)), BUDGET(API_BODY_EXTRA), &v, &e) < 0) {
         ask_fail(a, 400, "Failed to unmarshal command: %s", e.text);
         return false;
     }

@@ -34,7 +34,7 @@ body_of(struct ask *a)
     }
     if (a->req->body_len == 0)
         return value_map(a);
-    if (json_decode_value(a, a->req->body, a->req->body_len, BUDGET(1 << 20), &v, &e) < 0) {
+    if (json_decode_value(a, SLICE(a->req->body, a->req->body_len), BUDGET(1 << 20), &v, &e) < 0) {
         ask_fail(a, 400, "%s", e.text);
         return NULL;
     }

@@ -119,7 +119,7 @@ config_value(const void *ctx, const struct agent_config *c)
     struct value *v = NULL;
     json_encode(&b, &type_agent_config, c, JSON_HIDE_SECRETS);
     if (buf_error(&b) < 0 ||
-        json_decode_value(ctx, (const char *)b.data, b.len, BUDGET(16 << 20), &v, NULL) < 0)
+        json_decode_value(ctx, SLICE(b.data, b.len), BUDGET(16 << 20), &v, NULL) < 0)
         return value_map(ctx);
     return v;
 }

@@ -59,7 +59,7 @@ cmd_job_inspect(struct cmd *c)
     json_encode(&b, &type_job, ret, 0);
     buf_putc(&b, '}');
     struct value *v = NULL;
-    if (json_decode_value(c, buf_str(&b), b.len, BUDGET(256 << 20), &v, &e))
+    if (json_decode_value(c, SLICE(buf_str(&b), b.len), BUDGET(256 << 20), &v, &e))
         return cmd_fail(c, "Error converting job: %s", e.text);
     output_value(c, &(struct output){.json = true}, v, &rc);
     return rc;

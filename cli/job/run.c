@@ -40,8 +40,7 @@ print_job(struct cmd *c, const struct job *j)
     buf_putc(&b, '}');
     struct value *v = NULL;
     struct err e = ERR_INIT;
-    if (buf_error(&b) ||
-        json_decode_value(c, (char *)b.data, b.len, BUDGET(256 << 20), &v, &e))
+    if (buf_error(&b) || json_decode_value(c, SLICE(b.data, b.len), BUDGET(256 << 20), &v, &e))
         return cmd_fail(c, "Error converting job: %s", e.text);
     int code = 0;
     output_value(c, &(struct output){.json = true}, v, &code);

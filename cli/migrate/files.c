@@ -158,7 +158,7 @@ check_json(struct cmd *c, const char *path, const char *s, size_t n, struct chec
     struct value *v = NULL;
     struct job *job = NULL;
 
-    if (json_decode_value(c, s, n, BUDGET(256 << 20), &v, &e) < 0 || v->kind != VALUE_MAP) {
+    if (json_decode_value(c, SLICE(s, n), BUDGET(256 << 20), &v, &e) < 0 || v->kind != VALUE_MAP) {
         l->skipped++;
     } else if (value_get(v, "Job") || value_get(v, "TaskGroups")) {
         struct checked *k = checked_new(c, l, "job", path);

@@ -75,7 +75,7 @@ fn_jsondecode(struct call *c)
     struct budget budget = {c->ev->bytes_left};
     if (!call_charge(c, 1 + n / 8, n))
         return NULL;
-    if (json_decode_value(c->ev->ctx, s, n, &budget, &v, &e) < 0)
+    if (json_decode_value(c->ev->ctx, SLICE(s, n), &budget, &v, &e) < 0)
         return arg_error(c, 0, "%s", e.text);
     size_t used = c->ev->bytes_left > budget.left ? c->ev->bytes_left - budget.left : 0;
     return call_charge(c, 1, used) ? sorted(c, v) : NULL;

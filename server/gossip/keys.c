@@ -134,7 +134,7 @@ read_file(const char *path, struct gossip_keys *ret, struct err *e)
         return 0;
     if (rc < 0)
         return err_errno(e, -rc, "read '%s'", path);
-    rc = json_decode_value(tmp, text, n, BUDGET(16 * FILE_MAX), &v, NULL);
+    rc = json_decode_value(tmp, SLICE(text, n), BUDGET(16 * FILE_MAX), &v, NULL);
     bool fit = rc == 0 && v->kind == VALUE_LIST && v->list.n > 0 && v->list.n <= GOSSIP_KEYS_MAX;
     for (size_t i = 0; fit && i < v->list.n; i++) {
         const struct value *k = v->list.v[i];

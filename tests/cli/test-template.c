@@ -95,7 +95,7 @@ START_TEST(subset)
     auto_mem void *ctx = mem_ctx("test");
     struct err e = ERR_INIT;
     struct value *v = NULL;
-    ck_assert_int_eq(json_decode_value(ctx, data, strlen(data), BUDGET(1 << 20), &v, &e), 0);
+    ck_assert_int_eq(json_decode_value(ctx, SLICE(data, strlen(data)), BUDGET(1 << 20), &v, &e), 0);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         auto_buf struct buf b = BUF_INIT(1 << 20);
         err_clear(&e);

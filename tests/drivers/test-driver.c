@@ -19,7 +19,7 @@ config(void *ctx, const char *json)
 {
     struct value *v = NULL;
     struct err e = ERR_INIT;
-    ck_assert_msg(json_decode_value(ctx, json, strlen(json), BUDGET(1 << 20), &v, &e) == 0, "%s",
+    ck_assert_msg(json_decode_value(ctx, SLICE(json, strlen(json)), BUDGET(1 << 20), &v, &e) == 0, "%s",
                   e.text);
     return v;
 }

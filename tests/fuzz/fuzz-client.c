@@ -51,7 +51,7 @@ config(void *ctx, const char *text, size_t n)
 {
     struct value *v = NULL;
     struct err e = ERR_INIT;
-    if (json_decode_value(ctx, text, n, BUDGET(4 << 20), &v, &e) < 0)
+    if (json_decode_value(ctx, SLICE(text, n), BUDGET(4 << 20), &v, &e) < 0)
         return;
     for (size_t i = 0; i < DRIVERS_N; i++) {
         err_clear(&e);

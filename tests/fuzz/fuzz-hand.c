@@ -33,7 +33,7 @@ document(const void *ctx, const uint8_t *p, size_t n)
     struct err e = ERR_INIT;
     struct hand_state s = {0};
     struct log_shape logs;
-    if (json_decode_value(ctx, (const char *)p, n, BUDGET(1 << 20), &doc, &e) < 0)
+    if (json_decode_value(ctx, SLICE(p, n), BUDGET(1 << 20), &doc, &e) < 0)
         return;
     document_logs(value_get(value_get(doc, "Config"), "Labels"), &logs);
     (void)engine_said(doc);

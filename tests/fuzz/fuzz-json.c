@@ -24,13 +24,13 @@ fuzz_value(const void *ctx, const char *s, size_t n)
     struct value *v = NULL, *again = NULL;
     struct err e = ERR_INIT;
     auto_buf struct buf b = BUF_INIT(64 << 20);
-    if (json_decode_value(ctx, s, n, BUDGET(8 << 20), &v, &e)) {
+    if (json_decode_value(ctx, SLICE(s, n), BUDGET(8 << 20), &v, &e)) {
         must(e.text[0] != 0);
         return;
     }
     json_encode_value(&b, v, 0);
     must(buf_error(&b) == 0);
-    must(json_decode_value(ctx, (char *)b.data, b.len, BUDGET(64 << 20), &again, &e) == 0);
+    must(json_decode_value(ctx, SLICE(b.data, b.len), BUDGET(64 << 20), &again, &e) == 0);
     must(value_equal(v, again));
 }
 

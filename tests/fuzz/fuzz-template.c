@@ -24,7 +24,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct err e = ERR_INIT, e2 = ERR_INIT;
     char *text = mem_strndup(ctx, (const char *)data, (size_t)(zero - data));
     char *json = mem_dup(ctx, zero + 1, n - (size_t)(zero + 1 - data));
-    if (json_decode_value(ctx, json, n - (size_t)(zero + 1 - data), BUDGET(4 << 20), &v, &e) < 0)
+    if (json_decode_value(ctx, SLICE(json, n - (size_t)(zero + 1 - data)), BUDGET(4 << 20), &v, &e) < 0)
         return 0;
     auto_buf struct buf a = BUF_INIT(1 << 20), b = BUF_INIT(1 << 20);
     int r = template_render(&a, text, v, &e);

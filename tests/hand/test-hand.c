@@ -336,8 +336,7 @@ START_TEST(what_an_engine_says)
         struct err e = ERR_INIT;
         struct hand_state s = {0};
         ck_assert_int_eq(
-            json_decode_value(ctx, rows[i].json, strlen(rows[i].json), BUDGET(1 << 20), &doc, &e),
-            0);
+            json_decode_value(ctx, SLICE(rows[i].json, strlen(rows[i].json)), BUDGET(1 << 20), &doc, &e), 0);
         ck_assert_msg(document_state(ctx, &hand, ALLOC, "web", doc, &s) == rows[i].ours, "row %zu",
                       i);
         ck_assert(!document_state(ctx, &hand, ALLOC, "other", doc, &s));
@@ -561,8 +560,8 @@ START_TEST(how_far_a_pull_is)
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         struct value *doc = NULL;
         struct err e = ERR_INIT;
-        ck_assert_int_eq(
-            json_decode_value(ctx, lines[i], strlen(lines[i]), BUDGET(1 << 20), &doc, &e), 0);
+        ck_assert_int_eq(json_decode_value(ctx, SLICE(lines[i], strlen(lines[i])), BUDGET(1 << 20), &doc, &e),
+                         0);
         layers_take(p, doc);
         const char *want = i == 0 ? texts[0] : i == 4 ? texts[1] : i == 8 ? texts[2] : NULL;
         ck_assert_msg(!want || strstr(layers_text(ctx, p), want), "%zu: %s", i,

@@ -240,7 +240,7 @@ doc_of(void *ctx, const char *json)
 {
     struct value *doc = NULL;
     struct err e = ERR_INIT;
-    ck_assert_int_eq(json_decode_value(ctx, json, strlen(json), BUDGET(1 << 20), &doc, &e), 0);
+    ck_assert_int_eq(json_decode_value(ctx, SLICE(json, strlen(json)), BUDGET(1 << 20), &doc, &e), 0);
     return doc;
 }
 

@@ -82,7 +82,7 @@ START_TEST(paused_time_does_not_count)
     void *ctx = mem_ctx("test");
     struct value *value = NULL;
     struct err e = ERR_INIT;
-    ck_assert_int_eq(json_decode_value(ctx, config, strlen(config), BUDGET(1 << 20), &value, &e), 0);
+    ck_assert_int_eq(json_decode_value(ctx, SLICE(config, strlen(config)), BUDGET(1 << 20), &value, &e), 0);
     const struct driver_input in = {.config = value};
     struct loop *loop = loop_new();
     const struct engine_place p = {.loop = loop};
