@@ -8,6 +8,7 @@
 enum {
     HEARTBEAT_WAIT_MS = 5000,
     RETRY_PART = 8, /* of a TTL, which is long where there are many nodes */
+    TTL_UNHEARD_MS = 10000, /* the least that servers give by default */
     LEADERLESS_MAX =
         2 /* an election takes less than that; a server that is cut off has none for long */
 };
@@ -38,13 +39,14 @@ heartbeat_in(struct registration *r, int64_t ms)
     r->heartbeat_timer = timer_start(r->g->loop, ms, on_heartbeat_timer, r);
 }
 
-/* A lost network may be back at any moment, and then all waits for the heartbeat. */
+/* A lost network may be back at any moment, and then all waits for the heartbeat. An agent that
+ * began while it was alone was given no TTL yet. */
 static int64_t
 retry_ms(struct registration *r)
 {
-    int64_t most = r->ttl_ns / NS_PER_MS / RETRY_PART;
+    int64_t most = (r->ttl_ns > 0 ? r->ttl_ns / NS_PER_MS : TTL_UNHEARD_MS) / RETRY_PART;
 
-    if (r->ttl_ns > 0 && r->backoff_ms > most)
+    if (r->backoff_ms > most)
         r->backoff_ms = most; /* not less than the first */
     return backoff_next(&r->backoff_ms);
 }
