@@ -119,6 +119,7 @@ static struct {
         void *arg;
     } proposal;
     struct stream *stream; /* the caller's; NULL: none */
+    bool stopped;          /* the server */
     unsigned answers;
     int code;
 } fx;
@@ -528,7 +529,7 @@ lead(const char *who)
 }
 
 static void
-happens(enum place state, enum event event, uint64_t id, bool *server_stopped)
+happens(enum place state, enum event event, uint64_t id)
 {
     static const char *const nobody = "";
 
@@ -547,7 +548,7 @@ happens(enum place state, enum event event, uint64_t id, bool *server_stopped)
     else if (event == PEER_GONE || (event == STOPPED && state == AT_NODE))
         peer_close(&fx.peers[0]); /* connections to a server are closed before it stops */
     if (event == STOPPED)
-        server_stop(fx.w->server, stopped, server_stopped);
+        server_stop(fx.w->server, stopped, &fx.stopped);
     if ((state == PARKED || state == NEWS) && (event == ANSWERED || event == LEADS))
         write_something();
 }
@@ -566,7 +567,7 @@ goes_on(enum place state, enum event event)
 static void
 try(enum place state, enum event event)
 {
-    bool server_stopped = false, stops = event == STOPPED;
+    bool stops = event == STOPPED;
     const char *dir = tmp_dir();
     int code = event == REFUSED ? -ERR_CONFLICT : stops ? -ERR_CANCELED : 0;
 
@@ -579,9 +580,9 @@ try(enum place state, enum event event)
     uint64_t id = bring(state, event);
     AWAIT(is_there(state) || (event == LATE && fx.answers > 0)); /* on a slow machine on its way there */
     ck_assert(fx.answers == 0 || event == LATE);
-    happens(state, event, id, &server_stopped);
+    happens(state, event, id);
     if (stops)
-        AWAIT(server_stopped || atomic_load(&fx.proposal.held));
+        AWAIT(fx.stopped || atomic_load(&fx.proposal.held));
     if (goes_on(state, event))
         release(code);
     while (fx.answers == 0 && expected[state][event] != SILENT) {
@@ -606,8 +607,8 @@ try(enum place state, enum event event)
     for (size_t i = 0; i < ARRAY_LEN(fx.peers); i++)
         peer_close(&fx.peers[i]);
     if (!stops)
-        server_stop(fx.w->server, stopped, &server_stopped);
-    AWAIT(server_stopped);
+        server_stop(fx.w->server, stopped, &fx.stopped);
+    AWAIT(fx.stopped);
     rpc_client_close(fx.w->rpc);
     loop_free(fx.w->loop);
     talloc_free(fx.w);
