@@ -62,11 +62,18 @@ engine_serve(void *arg, struct http_req *r)
 }
 
 static void
+clean(void)
+{
+    (void)dir_remove(AT_FDCWD, t.dir, NULL);
+}
+
+static void
 setup(void)
 {
     struct err e = ERR_INIT;
     (void)str_copy(t.dir, sizeof(t.dir), "/tmp/test-network.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(t.dir));
+    ck_assert_int_eq(atexit(clean), 0);
     t.loop = hand.loop = loop_new();
     struct http_server *s =
         http_server_new(t.loop, &(struct http_server_config){.handler = engine_serve});

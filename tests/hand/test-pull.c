@@ -71,11 +71,18 @@ static struct policy policy = {.alloc_dir = "/data/alloc"};
 static struct hand hand = {.policy = &policy, .engine = &engine, .allocs = -1};
 
 static void
+clean(void)
+{
+    (void)dir_remove(AT_FDCWD, fake.dir, NULL);
+}
+
+static void
 setup(void)
 {
     struct err e = ERR_INIT;
     (void)str_copy(fake.dir, sizeof(fake.dir), "/tmp/test-pull.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(fake.dir));
+    ck_assert_int_eq(atexit(clean), 0);
     fake.loop = loop_new();
     fake.server = http_server_new(fake.loop, &(struct http_server_config){.handler = serve});
     engine.endpoint = mem_printf(NULL, "unix://%s/socket", fake.dir);
