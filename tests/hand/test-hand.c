@@ -548,8 +548,7 @@ START_TEST(how_far_a_pull_is)
         "{\"status\":\"Downloading\",\"progressDetail\":{\"current\":1500000,\"total\":3000000},"
         "\"id\":"
         "\"b\"}",
-        "{\"status\":\"Downloading\",\"progressDetail\":{\"current\":-5,\"total\":\"x\"},\"id\":"
-        "\"d\"}",
+        "{\"status\":\"Downloading\",\"progressDetail\":{\"current\":-5,\"total\":\"x\"},\"id\":\"d\"}",
         "{\"status\":\"Downloading\",\"id\":\"an id that is longer than that of any layer\"}",
         "{\"status\":7,\"id\":[]}",
         "{\"status\":\"Download complete\",\"id\":\"b\"}",
