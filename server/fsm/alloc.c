@@ -250,7 +250,8 @@ place_alloc(struct apply *a, const struct allocation *in, const struct job *plan
     uint64_t jmi = old != NULL ? state_alloc_job_index(a->t, in->id) : 0;
     if (plan_job != NULL && str_eq(plan_job->id, in->job_id) &&
         str_eq(plan_job->namespace, in->namespace))
-        jmi = plan_job->job_modify_index;
+        jmi = old == NULL && in->job != NULL ? in->job->job_modify_index /* an older version */
+                                             : plan_job->job_modify_index;
     const struct job *j = apply_job(a, in->namespace, in->job_id);
     if (old == NULL && (j == NULL || j->stop))
         return;

@@ -163,6 +163,19 @@ migrates(const struct allocation *prev)
            prev->desired_transition->migrate.v;
 }
 
+/* Which version: a plan does not carry it whole. */
+static struct job *
+job_version_of(const void *ctx, const struct job *j)
+{
+    struct job *v = type_new(ctx, &type_job);
+
+    v->id = j->id;
+    v->namespace = j->namespace;
+    v->version = j->version;
+    v->job_modify_index = j->job_modify_index;
+    return v;
+}
+
 static struct allocation *
 alloc_new(struct attempt *t, const struct recon_place *p, const struct select_got *got)
 {
@@ -182,7 +195,9 @@ alloc_new(struct attempt *t, const struct recon_place *p, const struct select_go
     a->desired_status = ALLOC_DESIRED_RUN;
     a->client_status = ALLOC_PENDING;
     a->create_time = a->modify_time = t->in->now;
-    if (t->deployment != NULL && deployment_active(t->deployment)) {
+    if (p->job != NULL) {
+        a->job = job_version_of(t->out, p->job);
+    } else if (t->deployment != NULL && deployment_active(t->deployment)) {
         a->deployment_id = t->deployment->id;
         if (p->canary) {
             a->deployment_status = mem_new(t->out, struct alloc_deployment_status);

@@ -145,6 +145,22 @@ replace_some(struct group_run *g, int64_t most)
     }
 }
 
+/* In the place of an allocation, a new one. While canaries wait for their promotion the others stay
+ * what they are: the newest version is not promoted yet. */
+static void
+place_for(struct group_run *g, const struct item *it, const char *stop_desc, bool reschedule)
+{
+    const struct allocation *a = it->a;
+    const struct job *then = a->job;
+    const struct task_group *tg = then != NULL ? job_group(then, g->tg->name) : NULL;
+    bool stays = g->rg.canarying && !it->canary && tg != NULL &&
+                 then->create_index == g->in->job->create_index &&
+                 then->job_modify_index != g->in->job->job_modify_index;
+
+    push(g->out, g->out->places, stays ? tg : g->tg, a->name, a, stop_desc, reschedule,
+         alloc_canary(a), stays ? then : NULL);
+}
+
 static void
 place_migrated(struct group_run *g, struct item *it)
 {
@@ -153,8 +169,7 @@ place_migrated(struct group_run *g, struct item *it)
     g->du->migrate++;
     if (FLAG(it->a, migrate_disable_placement) || it->covered || g->held)
         return;
-    push(g->out, g->out->places, g->tg, it->a->name, it->a, NULL, FLAG(it->a, reschedule),
-         alloc_canary(it->a));
+    place_for(g, it, NULL, FLAG(it->a, reschedule));
 }
 
 /* Failed ones, each under its name. Those of a deployment that failed stay as they are. */
@@ -170,8 +185,7 @@ place_failed(struct group_run *g)
         g->rg.n_moves++;
         if (!g->rg.ready && rollout_failed_with(g->ro, it->a))
             continue;
-        push(g->out, g->out->places, g->tg, it->a->name, it->a, DESC_RESCHEDULED, true,
-             alloc_canary(it->a));
+        place_for(g, it, DESC_RESCHEDULED, true);
         g->du->place++;
         g->du->reschedule_now++;
         n++;
@@ -194,7 +208,7 @@ place_missing(struct group_run *g)
         const struct item *it = &g->v[i];
         if (it->class != CLASS_REPLACE || it->stopped || it->destructive)
             continue;
-        push(g->out, g->out->places, g->tg, it->a->name, it->a, NULL, true, alloc_canary(it->a));
+        place_for(g, it, NULL, true);
         g->du->reschedule_now++;
         have++;
         n++;
@@ -203,7 +217,7 @@ place_missing(struct group_run *g)
         const struct item *it = &g->v[i];
         if (it->class != CLASS_LOST || it->covered)
             continue;
-        push(g->out, g->out->places, g->tg, it->a->name, it->a, NULL, false, alloc_canary(it->a));
+        place_for(g, it, NULL, false);
         have++;
         n++;
     }

@@ -196,6 +196,9 @@ generic_attempt(struct attempt *t)
         attempt_update(t, r->updates.v[i].alloc, r->updates.v[i].back);
     for (size_t i = 0; i < r->marks.n; i++)
         attempt_mark(t, r->marks.v[i].alloc, r->marks.v[i].eval_id, r->marks.v[i].client_status);
+    for (size_t i = 0; i < r->places.n; i++)
+        if (r->places.v[i].job != NULL)
+            select_older(t->select, r->places.v[i].job, r->places.v[i].tg);
     /* replacements first: they free what they replace */
     for (size_t pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < r->places.n; i++)

@@ -88,6 +88,7 @@ select_new(const void *ctx, struct sched_view *v, const struct job *job,
     s->n_groups = job->task_groups.n;
     for (size_t i = 0; i < s->n_groups; i++) {
         s->groups[i].tg = job->task_groups.v[i];
+        s->groups[i].job = job;
         s->groups[i].count = mem_array(s, int32_t, t->n);
     }
     for (size_t i = 0; i < n_allocs; i++) {
@@ -99,6 +100,23 @@ select_new(const void *ctx, struct sched_view *v, const struct job *job,
     distinct_open(s, allocs, n_allocs);
     find_candidates(s);
     return s;
+}
+
+void
+select_older(struct select *s, const struct job *job, const struct task_group *tg)
+{
+    const struct group *now = NULL;
+
+    for (size_t i = 0; i < s->n_groups; i++) {
+        if (s->groups[i].tg == tg)
+            return;
+        now = str_eq(s->groups[i].tg->name, tg->name) ? &s->groups[i] : now;
+    }
+    ASSERT(now != NULL && !now->open); /* the same allocations are counted */
+    struct group g = {.tg = tg, .job = job};
+    g.count = mem_dup(s, now->count, s->t->n * sizeof(*g.count));
+    mem_resize(s, s->groups, struct group, s->n_groups + 1);
+    s->groups[s->n_groups++] = g;
 }
 
 static struct group *
@@ -179,14 +197,14 @@ group_open(struct select *s, struct group *g)
     g->ask = resources_ask(g->tg);
     g->exact = g->ask.cores > 0;
     g->distinct = s->job_distinct || feasible_distinct_hosts(&g->tg->constraints);
-    g->feas = feasible_new(s, s->rx, s->job, g->tg);
+    g->feas = feasible_new(s, s->rx, g->job, g->tg);
     g->base = mem_new(s, struct alloc_metric);
     g->ok = mem_array(s, bool, s->t->n);
     g->why = mem_array(s, const char *, s->t->n);
     g->rows = mem_array(s, uint32_t, s->n_rows);
     g->class_ok = mem_array(s, uint8_t, s->t->set->classes.n);
-    g->affinity = affinity_column(s, s->rx, s->t, s->job, g->tg);
-    g->spread = spread_new(s, s->t, s->job, g->tg, g->count);
+    g->affinity = affinity_column(s, s->rx, s->t, g->job, g->tg);
+    g->spread = spread_new(s, s->t, g->job, g->tg, g->count);
     g->base->nodes_evaluated = (int64_t)s->n_rows;
     g->base->nodes_in_pool = s->in_pool;
     g->base->node_pool = str_or(s->job->node_pool, POOL_DEFAULT);

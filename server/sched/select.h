@@ -21,6 +21,10 @@ struct select;
 struct select *select_new(const void *ctx, struct sched_view *v, const struct job *job,
                           const struct allocation *const *allocs, size_t n_allocs, struct rng *rng);
 
+/* A group of an older version of the job can be placed, too: on the nodes of the newest one. Before
+ * anything of it is. */
+void select_older(struct select *s, const struct job *job, const struct task_group *tg);
+
 /* The plan stops `a`: what it holds is free from now on. Undone by select_unstop. */
 void select_stop(struct select *s, const struct allocation *a);
 void select_unstop(struct select *s, const struct allocation *a);

@@ -44,6 +44,7 @@ enum class_state { CLASS_UNKNOWN, CLASS_OK, CLASS_BAD };
 /* One group of the job. */
 struct group {
     const struct task_group *tg;
+    const struct job *job; /* of the group: a version of the select's */
     struct feasible *feas;
     struct ask ask;
     struct alloc_metric *base; /* counts of the static filter */

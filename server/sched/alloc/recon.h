@@ -35,6 +35,7 @@ struct recon_place {
     const char *stop_desc;         /* prev stops only if this one finds a place; NULL: no matter */
     bool reschedule;               /* prev failed: penalty for its nodes, tracker */
     bool canary;
+    const struct job *job; /* an older version, of which `tg` is; NULL: the newest */
 };
 
 struct recon_update {
