@@ -20,8 +20,6 @@
 #include "net/limits.h"
 #include "net/loop_int.h"
 
-enum { POSTS_NS = 1000 * 1000 }; /* of a turn, for posts; the one that began before is ended */
-
 struct post {
     loop_fn *fn;
     void *arg;
@@ -62,11 +60,11 @@ struct loop {
     uv_async_t async;
     uv_prepare_t before_wait;
     struct wait *wait; /* of loop_run_until() */
-    pthread_mutex_t lock; /* guards `posts` */
-    struct posts {
-        struct post *v;
-        size_t at, n, cap;
-    } posts, due; /* new ones, and those that were taken and run from `at` on */
+    pthread_mutex_t lock; /* guards posts, n_posts, cap_posts */
+    struct post *posts;
+    size_t n_posts, cap_posts;
+    struct post *running; /* spare array, swapped with posts */
+    size_t cap_running;
     atomic_bool stop;
     size_t works;
     struct sig *signals;
@@ -310,36 +308,28 @@ closed_cb(uv_handle_t *h)
     talloc_free(h);
 }
 
-static bool
-posts_pending(struct loop *l)
-{
-    pthread_mutex_lock(&l->lock);
-    bool some = l->posts.n > 0;
-    pthread_mutex_unlock(&l->lock);
-    return some || l->due.at < l->due.n;
-}
-
 static void
 async_cb(uv_async_t *h)
 {
     struct loop *l = h->data;
 
-    int64_t end_ns = clock_mono_ns() + POSTS_NS;
-    if (l->due.at == l->due.n) {
-        pthread_mutex_lock(&l->lock);
-        struct posts ran = {.v = l->due.v, .cap = l->due.cap};
-        l->due = l->posts;
-        l->posts = ran;
-        pthread_mutex_unlock(&l->lock);
+    pthread_mutex_lock(&l->lock);
+    struct post *run = l->posts;
+    size_t n = l->n_posts, cap = l->cap_posts;
+    l->posts = l->running;
+    l->cap_posts = l->cap_running;
+    l->n_posts = 0;
+    l->running = NULL;
+    l->cap_running = 0;
+    pthread_mutex_unlock(&l->lock);
+    for (size_t i = 0; i < n; i++)
+        run[i].fn(run[i].arg);
+    if (!l->running) {
+        l->running = run;
+        l->cap_running = cap;
+    } else {
+        free(run);
     }
-    while (l->due.at < l->due.n) {
-        struct post p = l->due.v[l->due.at++];
-        p.fn(p.arg); /* may run the loop */
-        if (clock_mono_ns() >= end_ns)
-            break;
-    }
-    if (posts_pending(l)) /* what came meanwhile may share the wakeup of this turn */
-        uv_async_send(&l->async);
     if (atomic_load(&l->stop))
         uv_stop(&l->uv);
 }
@@ -436,6 +426,15 @@ loop_run_until(struct loop *l, const bool *flag, int64_t timeout_ms)
     return *flag;
 }
 
+static bool
+posts_pending(struct loop *l)
+{
+    pthread_mutex_lock(&l->lock);
+    bool some = l->n_posts > 0;
+    pthread_mutex_unlock(&l->lock);
+    return some;
+}
+
 struct walk {
     struct loop *l;
     unsigned closing, open;
@@ -502,8 +501,8 @@ loop_free(struct loop *l)
     ASSERT(uv_loop_close(&l->uv) == 0);
     pthread_mutex_destroy(&l->lock);
     timers_done(&l->timers);
-    free(l->posts.v);
-    free(l->due.v);
+    free(l->posts);
+    free(l->running);
     talloc_free(l);
 }
 
@@ -517,13 +516,14 @@ void
 loop_post(struct loop *l, loop_fn *fn, void *arg)
 {
     pthread_mutex_lock(&l->lock);
-    struct posts *p = &l->posts;
-    if (p->n == p->cap) {
-        p->cap = p->cap ? p->cap * 2 : 16;
-        p->v = realloc(p->v, p->cap * sizeof(*p->v));
-        ASSERT(p->v != NULL);
+    if (l->n_posts == l->cap_posts) {
+        size_t cap = l->cap_posts ? l->cap_posts * 2 : 16;
+        struct post *p = realloc(l->posts, cap * sizeof(*p));
+        ASSERT(p != NULL);
+        l->posts = p;
+        l->cap_posts = cap;
     }
-    p->v[p->n++] = (struct post){fn, arg};
+    l->posts[l->n_posts++] = (struct post){fn, arg};
     pthread_mutex_unlock(&l->lock);
     uv_async_send(&l->async);
 }

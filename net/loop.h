@@ -39,9 +39,8 @@ void loop_free(struct loop *l);
 /* Monotonic milliseconds as of the start of this turn. */
 int64_t loop_now_ms(const struct loop *l);
 
-/* Runs fn(arg) on the loop thread in a later turn; order is kept, and a turn that is over a
- * millisecond with them leaves the rest to the next one. Thread-safe. After loop_stop the functions
- * are kept and run by loop_free at the latest. */
+/* Runs fn(arg) on the loop thread in a later turn; order is kept. Thread-safe. After loop_stop the
+ * functions are kept and run by loop_free at the latest. */
 void loop_post(struct loop *l, loop_fn *fn, void *arg);
 
 /* One-shot. Freed after firing or stop: forget the pointer in both cases (in fn, first thing).

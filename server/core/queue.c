@@ -12,8 +12,6 @@
 #include "common/num.h"
 #include "server/core/core_int.h"
 
-enum { PART_MAX = 16 }; /* completions that the loop runs without a look at its turn */
-
 /* --- completions --- */
 
 struct completion {
@@ -125,14 +123,8 @@ completions_post(struct core *c, completions *l)
 {
     completions of_apply = completions_of(l, HOME_APPLY);
     post_apply(c, &of_apply);
-    while (l->first != NULL) { /* in parts, so that the loop can end its turn between them */
-        struct completion *first = l->first, *last = first;
-        for (int n = 1; n < PART_MAX && last->next != NULL; n++)
-            last = last->next;
-        l->first = TAKE(last->next);
-        env_post(c->env, completions_run, first);
-    }
-    fifo_init(l);
+    if (l->first != NULL)
+        env_post(c->env, completions_run, TAKE(l->first));
 }
 
 void

@@ -294,82 +294,6 @@ START_TEST(a_chain_without_delay_starves_nobody)
 }
 END_TEST
 
-enum { LONG_POSTS = 40 };
-
-struct long_posts {
-    struct loop *l;
-    int run, at_turn; /* how many ran, and had run when the next turn began */
-    bool done;
-};
-
-static void
-long_turn(void *arg)
-{
-    struct long_posts *p = arg;
-    p->at_turn = p->run;
-}
-
-static void
-long_begin(void *arg)
-{
-    struct long_posts *p = arg;
-    (void)timer_start(p->l, 0, long_turn, p);
-}
-
-static void
-long_post(void *arg)
-{
-    struct long_posts *p = arg;
-    for (int64_t end = clock_mono_ns() + NS_PER_MS / 2; clock_mono_ns() < end;)
-        ;
-    p->done = ++p->run == LONG_POSTS;
-}
-
-START_TEST(posts_that_take_long_are_of_several_turns)
-{
-    struct long_posts p = {.l = loop_new(), .at_turn = -1};
-    loop_post(p.l, long_begin, &p);
-    for (int i = 0; i < LONG_POSTS; i++)
-        loop_post(p.l, long_post, &p);
-    ck_assert(loop_run_until(p.l, &p.done, 10000));
-    ck_assert_int_ge(p.at_turn, 0);
-    ck_assert_int_le(p.at_turn, 2); /* a millisecond */
-    loop_free(p.l);
-}
-END_TEST
-
-static void
-set_done(void *arg)
-{
-    ((struct long_posts *)arg)->done = true;
-}
-
-static void
-long_post_that_posts(void *arg)
-{
-    struct long_posts *p = arg;
-    for (int64_t end = clock_mono_ns() + 2 * NS_PER_MS; clock_mono_ns() < end;)
-        ;
-    loop_post(p->l, set_done, p);
-}
-
-static void
-nothing(void *arg)
-{
-    (void)arg;
-}
-
-/* The turn is over while a post is left, and another one has come; nothing else wakes the loop. */
-START_TEST(a_post_behind_what_a_turn_left_is_run)
-{
-    struct long_posts p = {.l = loop_new()};
-    loop_post(p.l, long_post_that_posts, &p);
-    loop_post(p.l, nothing, NULL);
-    ck_assert(loop_run_until(p.l, &p.done, 10000));
-    loop_free(p.l);
-}
-END_TEST
-
 int
 main(void)
 {
@@ -379,8 +303,6 @@ main(void)
     tcase_add_test(tc, posts_keep_order);
     tcase_add_test(tc, a_chain_without_delay_starves_nobody);
     tcase_add_test(tc, posts_from_threads_all_arrive);
-    tcase_add_test(tc, posts_that_take_long_are_of_several_turns);
-    tcase_add_test(tc, a_post_behind_what_a_turn_left_is_run);
     tcase_add_test(tc, posts_left_are_run_by_free);
     tcase_add_test(tc, timers_fire_in_order_and_stop);
     tcase_add_test(tc, what_a_late_timer_sets_is_seen_at_once);
