@@ -470,6 +470,7 @@ stop_server(struct roles *r)
     rpc_server_close(TAKE(r->join));
     rpc_server_close(TAKE(r->rpc));
     rpc_client_close(TAKE(r->api_servers));
+    r->api.servers = NULL; /* workers may still have requests, which go on to ask */
     rpc_client_close(TAKE(r->servers));
     if (r->server)
         server_stop(r->server, finished, r);
