@@ -13,8 +13,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "server/leader/leader_int.h"
-
-enum { CHAIN_MAX = 256 }; /* replacements of replacements, as the scheduler follows them */
+#include "server/sched/away.h"
 
 struct find {
     const void *ctx;
@@ -55,7 +54,7 @@ links(struct find *f, const struct allocation *a)
 
     if (str_empty(a->next_allocation))
         return false;
-    for (int i = 0; i < CHAIN_MAX && (prev = state_alloc(f->t, tmp, id)) != NULL; i++) {
+    for (int i = 0; i < AWAY_CHAIN_MAX && (prev = state_alloc(f->t, tmp, id)) != NULL; i++) {
         if (!alloc_terminal(prev) && alloc_was_unknown(prev))
             return true;
         id = prev->previous_allocation;
