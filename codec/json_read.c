@@ -111,7 +111,10 @@ read_duration(struct json_reader *r, int64_t *p)
     int rc = short_text(r, t, sizeof(t), "a duration like \"1m30s\"");
     if (rc)
         return rc;
-    if (duration_parse(t, p))
+    /* Clients of Nomad write "" for a duration that is not given. */
+    if (t[0] == 0)
+        *p = 0;
+    else if (duration_parse(t, p))
         return json_fail(r, at, "\"%s\" is not a duration like \"1m30s\"", t);
     return 0;
 }
@@ -346,8 +349,10 @@ read_field(struct json_reader *r, const struct field *f, void *p)
         return read_map(r, f, p);
     if (!(f->flags & F_OPT))
         return read_elem(r, f, p);
+    const char *at = r->p;
     int rc = read_elem(r, f, opt_value(f, p));
-    if (!rc)
+    bool absent = f->type == FT_DURATION && *at == '"' && r->p - at == 2; /* "" */
+    if (!rc && !absent)
         *opt_set(p) = true;
     return rc;
 }
@@ -488,8 +493,7 @@ int
 json_decode_list(const void *ctx, const struct type *t, struct slice text, struct budget *b,
                  struct object_list *ret, struct err *e)
 {
-    const struct field f = {
-        .wire = "list", .sub = t, .type = FT_STRUCT, .shape = FS_LIST};
+    const struct field f = {.wire = "list", .sub = t, .type = FT_STRUCT, .shape = FS_LIST};
     struct json_reader r = {0};
     struct any_list l = {NULL, 0};
     reader_init(&r, text, b, e);

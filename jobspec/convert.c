@@ -81,10 +81,10 @@ value_truth(const struct value *v, bool *ret)
         *ret = v->b;
         return true;
     }
-    if (v->kind != VALUE_STRING || (!str_eq(v->str.s, "true") && !str_eq(v->str.s, "false")))
+    if (v->kind != VALUE_STRING)
         return false;
-    *ret = v->str.s[0] == 't';
-    return true;
+    *ret = str_eq(v->str.s, "true") || str_eq(v->str.s, "1");
+    return *ret || str_eq(v->str.s, "false") || str_eq(v->str.s, "0");
 }
 
 int
@@ -125,6 +125,31 @@ parse_simple(struct hcl_eval *ev, const struct hcl_range *r, const char *name)
                     "object({name = T}) or tuple([T]).");
 }
 
+/* optional(TYPE) and optional(TYPE, DEFAULT) of field i. The default is a constant of the type. */
+static bool
+parse_optional(struct hcl_eval *ev, const struct expr *e, struct vtype *t, size_t i)
+{
+    char why[200];
+    if (e->n < 1 || e->n > 2) {
+        bad_type(ev, &e->r, "optional takes a type and at most a default: optional(number, 3).");
+        return false;
+    }
+    t->optional[i] = true;
+    if ((t->types[i] = vtype_parse(ev, e->list[0])) == NULL || e->n == 1)
+        return t->types[i] != NULL;
+    bool names = ev->names;
+    ev->names = false;
+    struct value *v = ev_expr(ev, NULL, e->list[1]);
+    ev->names = names;
+    if (v == NULL)
+        return false;
+    t->dflts[i] = vtype_convert(ev, &e->list[1]->r, t->types[i], v, why, sizeof(why));
+    if (t->dflts[i] == NULL)
+        diag_error(ev->sink, &e->list[1]->r, "Invalid default value for optional attribute",
+                   "The default of \"%s\" is not suitable: %s.", t->names[i], why);
+    return t->dflts[i] != NULL;
+}
+
 static bool
 parse_fields(struct hcl_eval *ev, const struct expr *obj, struct vtype *t)
 {
@@ -132,6 +157,7 @@ parse_fields(struct hcl_eval *ev, const struct expr *obj, struct vtype *t)
     t->names = mem_array(ev->ctx, const char *, t->n);
     t->types = mem_array(ev->ctx, const struct vtype *, t->n);
     t->optional = mem_array(ev->ctx, bool, t->n);
+    t->dflts = mem_array(ev->ctx, struct value *, t->n);
     for (size_t i = 0; i < t->n; i++) {
         const struct expr *k = obj->list[2 * i], *v = obj->list[2 * i + 1];
         if (k->kind != EX_LITERAL || k->value->kind != VALUE_STRING) {
@@ -139,12 +165,12 @@ parse_fields(struct hcl_eval *ev, const struct expr *obj, struct vtype *t)
             return false;
         }
         t->names[i] = k->value->str.s;
-        if (v->kind == EX_CALL && strcmp(v->name, "optional") == 0 && v->n >= 1) {
-            t->optional[i] = true;
-            v = v->list[0];
-        }
-        if ((t->types[i] = vtype_parse(ev, v)) == NULL)
+        if (v->kind == EX_CALL && strcmp(v->name, "optional") == 0) {
+            if (!parse_optional(ev, v, t, i))
+                return false;
+        } else if ((t->types[i] = vtype_parse(ev, v)) == NULL) {
             return false;
+        }
     }
     return true;
 }
@@ -314,6 +340,10 @@ convert_object(struct conv *c, const struct vtype *t, struct value *v)
     for (size_t i = 0; i < t->n; i++) {
         struct value *got = ev_get(v, t->names[i]);
         pairs[i].k = t->names[i];
+        if ((got == NULL || got->kind == VALUE_NULL) && t->dflts[i] != NULL) {
+            pairs[i].v = t->dflts[i];
+            continue;
+        }
         if (got == NULL && t->optional[i]) {
             pairs[i].v = value_null(c->ev->ctx);
             continue;

@@ -153,8 +153,12 @@ set_list(struct decoder *dc, const struct field *f, void *dst, const struct valu
     struct field elem = *f;
     elem.flags &= (uint16_t)~F_OPT;
     for (size_t i = 0; i < n; i++) {
-        if (items[i]->kind == VALUE_NULL)
-            return mismatch(dc, f, r, "a list without null");
+        if (items[i]->kind == VALUE_NULL) {
+            diag_error(dc->sink, r, "Unsuitable value type",
+                       "Unsuitable value: element %zu of \"%s\": null value is not allowed.", i,
+                       f->hcl);
+            return false;
+        }
         if (!set_one(dc, &elem, out + i * size, items[i], r))
             return false;
     }
@@ -173,8 +177,11 @@ decode_map_entry(struct decoder *dc, const struct field *f, void *obj, const cha
     void *map = (char *)obj + f->offset;
     const char *s;
     int64_t i;
-    if (v->kind == VALUE_NULL)
-        return true;
+    if (v->kind == VALUE_NULL && f->type != FT_VALUE) {
+        diag_error(dc->sink, r, "Unsuitable value type",
+                   "Unsuitable value: \"%s\" of \"%s\": null value is not allowed.", key, f->hcl);
+        return false;
+    }
     switch ((enum field_type)f->type) {
     case FT_STRING:
         if (!to_string(dc, f, v, r, &s))

@@ -38,7 +38,7 @@ struct hcl_eval {
     size_t n_locals;
     const struct jobspec_fs *fs;
     void (*random)(void *p, size_t n); /* NULL: none is at hand */
-    struct value *item; /* EX_ITEM */
+    struct value *item;                /* EX_ITEM */
     size_t steps_left;
     size_t bytes_left;
     unsigned depth;
@@ -73,7 +73,7 @@ const char *value_text(const void *ctx, const struct value *v);
 /* Numbers and numeric strings. */
 bool value_number(const struct value *v, double *ret);
 bool value_integer(const struct value *v, int64_t *ret);
-bool value_truth(const struct value *v, bool *ret); /* true, false, "true", "false" */
+bool value_truth(const struct value *v, bool *ret); /* true, false, and as text, with "1", "0" */
 int value_sort_cmp(const void *a, const void *b);   /* qsort over struct value * */
 
 /* --- type constraints: string, list(number), object({a = string}) … --- */
@@ -95,6 +95,7 @@ struct vtype {
     const struct vtype *elem; /* LIST SET MAP */
     const char **names;       /* OBJECT */
     bool *optional;
+    struct value **dflts;       /* OBJECT: of optional ones, converted; NULL: none, it is null */
     const struct vtype **types; /* OBJECT, TUPLE */
     size_t n;
 };

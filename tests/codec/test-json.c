@@ -90,14 +90,18 @@ START_TEST(durations_times_and_bytes)
     ck_assert_int_eq(j->update->stagger.v, INT64_C(90000000000));
     ck_assert_int_eq(j->update->min_healthy_time.v, 5);
     ck_assert(!j->update->healthy_deadline.set);
+    j = job(ctx, "{\"Update\":{\"Stagger\":\"\",\"MinHealthyTime\":\"\"},\"Payload\":\"aGVsbG8=\"}");
+    ck_assert(!j->update->stagger.set && !j->update->min_healthy_time.set);
+    struct err e = ERR_INIT;
+    void *ret = NULL;
+    ck_assert_int_eq(decode(ctx, &type_node_pool, "{\"NodeIdentityTTL\":\"\"}", false, &ret, &e), 0);
+    ck_assert_int_eq(((struct node_pool *)ret)->node_identity_ttl, 0);
     ck_assert_uint_eq(j->payload.n, 5);
     ck_assert_mem_eq(j->payload.v, "hello", 5);
     refuse("{\"Update\":{\"Stagger\":\"soon\"}}", false,
            "json: Update.Stagger (line 1, column 22): \"soon\" is not a duration like \"1m30s\"");
     refuse("{\"Payload\":\"aGVsbG8\"}", false, "json: Payload (line 1, column 12): not valid base64");
     refuse("{\"Payload\":\"aGVsbG9=\"}", false, "json: Payload (line 1, column 12): not valid base64");
-    struct err e = ERR_INIT;
-    void *ret = NULL;
     ck_assert_int_eq(
         decode(ctx, &type_task_state, "{\"StartedAt\":\"2026-11-21T10:00:00.5+01:00\"}", false, &ret, &e), 0);
     ck_assert_int_eq(((struct task_state *)ret)->started_at, INT64_C(1795251600500000000));

@@ -206,8 +206,8 @@ static const struct {
      "j.hcl:1,25-30: Incorrect value type; Inappropriate value "
      "for \"datacenters\": a list is required."},
     {"job \"a\" { datacenters = [null] }",
-     "j.hcl:1,25-31: Incorrect value type; Inappropriate value "
-     "for \"datacenters\": a list without null is required."},
+     "j.hcl:1,25-31: Unsuitable value type; Unsuitable value: element 0 of \"datacenters\": null "
+     "value is not allowed."},
     {"job \"a\" { group = 1 }", "j.hcl:1,11-16: Unsupported argument; \"group\" is a block, not an "
                                 "argument: write group { ... } without \"=\"."},
     {"job \"a\" {\n type {}\n}",
@@ -362,7 +362,7 @@ static const char vars_text[] =
     " u = \"${var.u}\"\n short = var.short\n both = local.both\n } }\n";
 
 struct given {
-    const char *env_s, *file, *json, *arg, *arg2;
+    const char *env_s, *env_res, *file, *json, *arg, *arg2;
     bool lenient;
 };
 
@@ -383,6 +383,8 @@ with_vars(const void *ctx, const char *text, struct given g)
                                .lenient = g.lenient};
     if (g.env_s != NULL)
         str_map_set(ctx, &env, "s", g.env_s);
+    if (g.env_res != NULL)
+        str_map_set(ctx, &env, "res", g.env_res);
     str_map_set(ctx, &env, "unused", "x");
     if (g.file != NULL)
         files[in.n_var_files++] = (struct jobspec_file){"f.hcl", g.file, strlen(g.file)};
@@ -451,6 +453,68 @@ START_TEST(variables)
 }
 END_TEST
 
+/* Defaults of optional() at every depth, whatever the value came by. */
+static const char typed_text[] =
+    "variable \"res\" {\n"
+    "  type = object({\n"
+    "    cpu = optional(number, 500), on = optional(bool, \"1\"), no = optional(string),\n"
+    "    in = optional(object({a = optional(string, \"x\"), b = optional(number, 7)}), {b = "
+    "\"8\"}),\n"
+    "    list = optional(list(object({n = optional(number, 3)})), [{}]),\n"
+    "    map = optional(map(tuple([object({s = optional(string, \"t\")})])), {k = [{}]})\n"
+    "  })\n"
+    "  default = {}\n"
+    "}\n"
+    "job \"j\" {\n meta {\n v = jsonencode(var.res)\n }\n"
+    " group \"g\" {\n task \"t\" {\n driver = \"exec\"\n }\n }\n}\n";
+
+START_TEST(defaults_of_optional_attributes_hold)
+{
+#define WANT(cpu, in, list, map)                                                                   \
+    "v={\"cpu\":" cpu ",\"in\":" in ",\"list\":" list ",\"map\":" map ",\"no\":null,\"on\":true}"
+#define IN "{\"a\":\"x\",\"b\":8}"
+#define MAP "{\"k\":[{\"s\":\"t\"}]}"
+    static const struct {
+        struct given g;
+        const char *want;
+    } rows[] = {
+        {{0}, WANT("500", IN, "[{\"n\":3}]", MAP)},
+        {{.arg = "res={cpu = null, in = {}}"},
+         WANT("500", "{\"a\":\"x\",\"b\":7}", "[{\"n\":3}]", MAP)},
+        {{.file = "res = {\n in = {a = null}\n list = [{n = \"4\"}, {}]\n}"},
+         WANT("500", "{\"a\":\"x\",\"b\":7}", "[{\"n\":4},{\"n\":3}]", MAP)},
+        {{.json = "{\"res\": {\"cpu\": \"1.5\", \"map\": {\"a\": [{}], \"b\": [{\"s\": 1}]}}}"},
+         WANT("1.5", IN, "[{\"n\":3}]", "{\"a\":[{\"s\":\"t\"}],\"b\":[{\"s\":\"1\"}]}")},
+        {{.env_res = "{map = {}, more = 1}"}, WANT("500", IN, "[{\"n\":3}]", "{}")},
+        {{.arg = "res={list = [null]}"}, WANT("500", IN, "[null]", MAP)},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        auto_mem void *ctx = mem_ctx("row");
+        ck_assert_str_eq(with_vars(ctx, typed_text, rows[i].g), rows[i].want);
+    }
+}
+END_TEST
+
+START_TEST(null_is_no_value_of_a_map)
+{
+    static const struct {
+        const char *text, *want;
+    } rows[] = {
+        {"meta {\n a = null\n}", "\"a\" of \"meta\": null"},
+        {"meta = {\n a = null\n}", "\"a\" of \"meta\": null"},
+        {"group \"g\" {\n task \"t\" {\n env {\n X = null\n }\n }\n }", "\"X\" of \"env\": null"},
+        {"group \"g\" {\n task \"t\" {\n env = { X = null }\n }\n }", "\"X\" of \"env\": null"},
+        {"datacenters = [\"a\", null]", "element 1 of \"datacenters\": null"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        auto_mem void *ctx = mem_ctx("row");
+        const char *got = help_error(ctx, mem_printf(ctx, "job \"j\" {\n%s\n}", rows[i].text));
+        ck_assert_msg(strstr(got, rows[i].want) != NULL && strstr(got, "is not allowed") != NULL,
+                      "row %zu: %s", i, got);
+    }
+}
+END_TEST
+
 START_TEST(variable_errors)
 {
     static const struct {
@@ -463,6 +527,10 @@ START_TEST(variable_errors)
          "j.hcl:3,12-15: Invalid value for variable; The value of \"a\" is not suitable: a number "
          "is "
          "needed, this is a string."},
+        {"variable \"a\" {\n type = object({ n = optional(number, \"x\") })\n}\njob \"j\" {}",
+         "j.hcl:2,39-42: Invalid default value for optional attribute"},
+        {"variable \"a\" {\n type = object({ n = optional(number, 1, 2) })\n}\njob \"j\" {}",
+         "j.hcl:2,22-44: Invalid type"},
         {"variable \"a b\" {}\njob \"j\" {}", "j.hcl:1,1-15: Invalid variable"},
         {"variable \"a\" { defalt = 1 }\njob \"j\" {}", "j.hcl:1,16-22: Unsupported argument"},
         {"variable \"a\" {\n default = 1\n validation {}\n}\njob \"j\" {}",
@@ -507,4 +575,5 @@ START_TEST(json_jobs)
 END_TEST
 
 TEST_SUITE("jobs", whole_job, group_and_task, blocks_without_effect, positions, source_and_caret,
-           many_errors_are_bounded, dynamic_blocks, variables, variable_errors, json_jobs)
+           many_errors_are_bounded, dynamic_blocks, variables, defaults_of_optional_attributes_hold,
+           null_is_no_value_of_a_map, variable_errors, json_jobs)
