@@ -18,8 +18,9 @@ int zone_parse(const void *ctx, const void *p, size_t n, struct zone **ret, stru
 /* Seconds to add to UTC at second `unix_s`, and until the second *ret_until (INT64_MAX: for ever).
  * `z` NULL: UTC. Pure. */
 int64_t zone_at(const struct zone *z, int64_t unix_s, int64_t *ret_until);
-/* The system's: "Europe/Berlin"; "" and "UTC" are UTC (*ret NULL), "Local" that of the machine.
- * Read once; it lives as long as the process. Any thread. */
+/* Finds a zone of the system: "Europe/Berlin"; "" and "UTC" are UTC (*ret NULL), "Local" is the
+ * machine's (/etc/localtime; UTC where there is none, as in tzset(3)). Read once; it lives as long
+ * as the process. Any thread. -ERR_NOT_FOUND: no such zone, or no database (package tzdata). */
 int zone_find(const char *name, const struct zone **ret, struct err *e);
 
 #endif

@@ -2,8 +2,11 @@
  *
  * When periodic jobs are due: cron expressions and time zones. Times were checked against Nomad's library.
  */
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
 
 #include "api/cron.h"
 #include "common/mem.h"
@@ -221,6 +224,27 @@ START_TEST(zones)
 }
 END_TEST
 
+/* A server without the package tzdata says so, and needs none for its own zone. */
+START_TEST(a_server_without_zones_says_so)
+{
+    TEST_NEED("root");
+    const struct zone *found;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(unshare(CLONE_NEWNS), 0);
+    ck_assert_int_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+    ck_assert_int_eq(mount("none", "/usr/share/zoneinfo", "tmpfs", 0, NULL), 0);
+    ck_assert_int_lt(zone_find("America/Los_Angeles", &found, &e), 0);
+    ck_assert_str_eq(e.text, "time zone America/Los_Angeles: this server has no time zone database "
+                             "(package tzdata)");
+    /* a link into the database that is not there, as Debian has it, or no file */
+    ck_assert_int_eq(mount("none", "/etc", "tmpfs", 0, NULL), 0);
+    ck_assert_int_eq(symlink("/usr/share/zoneinfo/Etc/UTC", "/etc/localtime"), 0);
+    err_clear(&e);
+    ck_assert_int_eq(zone_find("Local", &found, &e), 0);
+    ck_assert_ptr_null(found);
+}
+END_TEST
+
 /* Whatever a file holds: refused, or times that can be asked for. */
 START_TEST(damaged_zone_files)
 {
@@ -242,4 +266,5 @@ START_TEST(damaged_zone_files)
 END_TEST
 
 TEST_SUITE("cron", times_that_are_due, expressions_that_are_none, the_last_of_several_missed_times,
-           a_block_says_all_that_is_wrong_with_it, zones, damaged_zone_files)
+           a_block_says_all_that_is_wrong_with_it, zones, a_server_without_zones_says_so,
+           damaged_zone_files)
