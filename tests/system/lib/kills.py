@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 
-from paddock_test import DEADLINE_S, TOP_BUILD, Agent, cmdline, named_child, start_time
+from paddock_test import DEADLINE_S, TOP_BUILD, Agent, cmdline, named_child, open_log, start_time
 
 GONE = (OSError, http.client.HTTPException, AssertionError, ValueError)
 
@@ -57,7 +57,7 @@ class Node(Agent):
             f.write(self.cgroup)
 
     def spawn(self, *args, **kw):
-        with open(self.log, "ab") as log:
+        with open_log(self.log) as log:
             return subprocess.Popen(args, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                     start_new_session=True, **kw)
 

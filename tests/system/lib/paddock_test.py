@@ -10,6 +10,7 @@ import http.client
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -27,6 +28,26 @@ PADDOCK = os.path.join(TOP_BUILD, "paddock")
 SANITIZED = any(w in open(PADDOCK, "rb").read() for w in (b"__asan_init", b"__tsan_init"))
 EXAMPLES = os.path.join(TOP_SRC, "contrib", "examples")
 DEADLINE_S = 60 * int(os.environ.get("PADDOCK_TEST_SLOW", "1"))
+
+
+# Logs of all agents of this program, open: what a crashed one said is told when its directory is gone.
+agent_logs = {}
+
+
+def open_log(path):
+    """The file that an agent is to write to."""
+    f = open(path, "ab")
+    if path not in agent_logs:
+        agent_logs[path] = open(path, errors="replace")
+    return f
+
+
+def crashes():
+    """The lines of agents that crashed, by which build-aux/try-again knows."""
+    for f in agent_logs.values():
+        f.seek(0)
+        yield from (line.rstrip() for line in f
+                    if re.search("paddock: (bug: |out of memory)|Sanitizer|: runtime error: ", line))
 
 
 class Skip(Exception):
@@ -192,7 +213,7 @@ advertise {{
 
     def start(self, wait=True):
         args = [PADDOCK, "agent", "-config", self.config] + (["-dev"] if self.dev else [])
-        self.proc = subprocess.Popen(args, stdout=open(self.log, "ab"), stderr=subprocess.STDOUT,
+        self.proc = subprocess.Popen(args, stdout=open_log(self.log), stderr=subprocess.STDOUT,
                                      stdin=subprocess.DEVNULL, start_new_session=True)
         if wait:
             self.wait_ready()
@@ -373,6 +394,6 @@ def main(*tests, needs_root=True):
             print(f"ok {i} - {t.__name__} # SKIP {s}", flush=True)
         except BaseException:  # noqa: a failed test must not take the others along
             bad += 1
-            print("\n".join("# " + x for x in traceback.format_exc().splitlines()))
+            print("\n".join("# " + x for x in [*traceback.format_exc().splitlines(), *crashes()]))
             print(f"not ok {i} - {t.__name__}", flush=True)
     sys.exit(bad > 0)

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import time
 
-from paddock_test import PADDOCK, Agent, need
+from paddock_test import PADDOCK, Agent, need, open_log
 
 SLOW = int(os.environ.get("PADDOCK_TEST_SLOW", "1"))
 libc = ctypes.CDLL(None, use_errno=True)
@@ -81,7 +81,7 @@ class Member(Agent):
             f.write(cfg + text)
 
     def start(self, wait=False):
-        self.proc = subprocess.Popen([*self.place.enter, PADDOCK, "agent", "-config", self.config], stdout=open(self.log, "ab"),
+        self.proc = subprocess.Popen([*self.place.enter, PADDOCK, "agent", "-config", self.config], stdout=open_log(self.log),
                                      stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
 
     def request(self, method, path, body=None, timeout=30):
