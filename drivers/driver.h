@@ -104,7 +104,8 @@ struct engine_exit {
 
 struct engine_events {
     void (*started)(void *arg, int64_t started_ns);
-    void (*failed)(void *arg, const char *why, bool recoverable); /* it did not start */
+    /* It did not start; `why` NULL: since it was stopped before. */
+    void (*failed)(void *arg, const char *why, bool recoverable);
     void (*exited)(void *arg, const struct engine_exit *x);
     void (*adopted)(void *arg, int64_t started_ns, bool over); /* `over`: `exited` follows */
     void (*said)(void *arg, const char *text); /* an event of the task */

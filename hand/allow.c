@@ -16,9 +16,10 @@
 enum { PORT_MAX = 65535, PERIOD_MIN_US = 1000, PERIOD_MAX_US = 1000000, OOM_MAX = 1000,
        IO_WEIGHT_MIN = 10, IO_WEIGHT_MAX = 1000 };
 
-static bool
-cap_in(const struct str_list *l, const char *cap)
+bool
+allow_cap(const struct hand *h, const char *cap)
 {
+    const struct str_list *l = &h->engine->caps;
     if (strncasecmp(cap, "CAP_", 4) == 0)
         cap += 4;
     for (size_t i = 0; i < l->n; i++) {
@@ -35,7 +36,7 @@ static int
 check_caps(const struct hand *h, const struct hand_task *t, struct err *e)
 {
     for (size_t i = 0; i < t->cap_add.n; i++)
-        if (!cap_in(&h->engine->caps, t->cap_add.v[i]))
+        if (!allow_cap(h, t->cap_add.v[i]))
             return err_set(e, -ERR_POLICY,
                            "cap_add: \"%.64s\" is not allowed on this client (allow_caps of its "
                            "plugin block)",

@@ -108,8 +108,7 @@ look_for_alloc(void *arg)
     struct container *c = arg;
     auto_mem void *tmp = mem_ctx("orphan");
     c->orphan = NULL;
-    auto_fd int fd = fd_open_beneath(c->h->allocs, c->alloc, O_PATH, 0, false);
-    if (fd != -ENOENT) {
+    if (leftover_owned(c->h, c->alloc)) {
         c->orphan = timer_start(c->h->loop, HAND_ORPHAN_MS, look_for_alloc, c);
         return;
     }
@@ -357,49 +356,6 @@ is_named(const struct value *row, const char *name)
     return false;
 }
 
-struct leftover { /* a container whose removal was cut off: the engine has gone meanwhile */
-    struct hand *h;
-    const char *target;
-};
-
-static void remove_leftover(void *arg);
-
-static void
-on_leftover(void *arg, int status, const struct value *doc, const struct err *e)
-{
-    struct leftover *o = arg;
-    if (!e && status < 500) {
-        talloc_free(o);
-        return;
-    }
-    log_warn("hand", "a container is not removed: trying again", "target", o->target, "error",
-             e ? e->text : engine_said(doc), NULL);
-    (void)timer_start(o->h->loop, HAND_ORPHAN_MS, remove_leftover, o);
-}
-
-static void
-remove_leftover(void *arg)
-{
-    struct leftover *o = arg;
-    (void)engine_ask(o->h, &(struct engine_ask){.method = "DELETE",
-                                                .target = o->target,
-                                                .timeout_ms = HAND_ASK_MS,
-                                                .done = on_leftover,
-                                                .arg = o});
-}
-
-/* Of an allocation that has gone: no agent will ask for its end. */
-static void
-check_network(struct hand *h, const char *id, const char *alloc)
-{
-    auto_fd int fd = fd_open_beneath(h->allocs, alloc, O_PATH, 0, false);
-    if (fd != -ENOENT)
-        return;
-    struct leftover *o = mem_new(NULL, struct leftover);
-    *o = (struct leftover){h, mem_printf(o, "/containers/%s?force=1&v=1", id)};
-    remove_leftover(o);
-}
-
 static void
 follow_row(struct hand *h, const struct value *row)
 {
@@ -416,15 +372,14 @@ follow_row(struct hand *h, const struct value *row)
     if (!*id || strlen(id) >= HAND_ID_MAX || !plain_word(id) || !uuid_valid(alloc) ||
         (!network && (!plain_task_name(task) || !is_named(row, document_name(tmp, alloc, task)))))
         return;
-    if (network) {
-        check_network(h, id, alloc);
-    } else if (str_eq(state, "removing")) {
-        struct leftover *o = mem_new(NULL, struct leftover);
-        *o = (struct leftover){h, mem_printf(o, "/containers/%s?force=1&v=1", id)};
-        remove_leftover(o);
-    } else if (!str_eq(state, "created")) {
+    /* What no allocation owns goes, whatever it does: no agent will ask for its end. What was made
+     * and never started has no end to wait for. */
+    if (!leftover_owned(h, alloc) || str_eq(state, "removing"))
+        leftover_drop(h, id);
+    else if (!network && str_eq(state, "created"))
+        leftover_watch(h, id, alloc);
+    else if (!network)
         (void)container_follow(h, alloc, task, id, &logs);
-    }
 }
 
 static void

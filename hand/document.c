@@ -294,14 +294,32 @@ put_health(struct value *doc, const struct hand_task *t)
         value_map_set(doc, "Healthcheck", health);
 }
 
+/* What the engine gives of itself and the client does not allow is taken away: a list of those to
+ * add would be given to a user other than root as well. */
+static void
+put_caps(struct value *host, const struct hand *h, const struct hand_task *t)
+{
+    static const char *const given[] = {
+        "audit_write", "chown",   "dac_override", "fowner", "fsetid",  "kill",   "mknod",
+        "net_raw",     "setfcap", "setgid",       "setuid", "setpcap", "net_bind_service",
+        "sys_chroot"};
+    struct str_list drop = {0};
+    for (size_t i = 0; i < t->cap_drop.n; i++)
+        list_add(host, drop, t->cap_drop.v[i]);
+    for (size_t i = 0; i < ARRAY_LEN(given) && !t->privileged; i++)
+        if (!allow_cap(h, given[i]))
+            list_add(host, drop, given[i]);
+    put_list(host, "CapAdd", &t->cap_add);
+    put_list(host, "CapDrop", &drop);
+}
+
 static void
 put_host(struct value *host, const struct hand_task *t)
 {
     const struct {
         const char *name;
         const struct str_list *l;
-    } lists[] = {{"CapAdd", &t->cap_add},         {"CapDrop", &t->cap_drop},
-                 {"ExtraHosts", &t->extra_hosts}, {"GroupAdd", &t->group_add},
+    } lists[] = {{"ExtraHosts", &t->extra_hosts}, {"GroupAdd", &t->group_add},
                  {"Dns", &t->dns_servers},        {"DnsSearch", &t->dns_search},
                  {"DnsOptions", &t->dns_options}, {"SecurityOpt", &t->security_opt}};
     const struct {
@@ -346,6 +364,7 @@ document_make(const void *ctx, const struct hand *h, const char *alloc, const ch
     put_devices(host, t);
     put_ulimits(host, t);
     put_log(host, t);
+    put_caps(host, h, t);
     put_host(host, t);
     put_endpoint(doc, t);
     value_map_set(doc, "HostConfig", host);

@@ -52,6 +52,9 @@ struct hands { /* for all that are on */
 int allow_task(const struct hand *h, const char *alloc, const char *task, const struct hand_task *t,
                struct err *e);
 
+/* May a task have it, with or without a prefix "CAP_"? */
+bool allow_cap(const struct hand *h, const char *cap);
+
 int allow_network(const struct hand *h, const struct hand_network *n, struct err *e);
 
 /* --- places.c --- */
@@ -192,6 +195,13 @@ int log_feed(struct hand_log *l, const void *p, size_t n);
 /* The engine has sent all. As log_feed(). */
 int log_end(struct hand_log *l);
 void log_close(struct hand_log *l); /* NULL is fine */
+
+/* --- leftover.c --- */
+bool leftover_owned(const struct hand *h, const char *alloc); /* the allocation is there */
+/* Removes a container, whatever it does, as soon as its engine answers: now, or when its allocation
+ * has gone. */
+void leftover_drop(struct hand *h, const char *id);
+void leftover_watch(struct hand *h, const char *id, const char *alloc);
 
 /* --- container.c --- */
 struct container;

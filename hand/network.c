@@ -32,6 +32,8 @@ struct making {
     const char *id, *image;    /* of the container */
     struct hand_network *spec; /* NULL: it is to go */
     int tries, waits;
+    int status; /* of its failure, which is told when what was made has gone */
+    const char *why;
     bool imported;
     bool taken; /* the name has somebody */
     bool swept; /* ... who was not to be seen, and was removed by that name */
@@ -109,15 +111,23 @@ port_taken(const struct value *doc)
 }
 
 static void
+note_error(struct making *m, const char *what, int status, const struct value *doc,
+           const struct err *e)
+{
+    m->status = e ? 502 : port_taken(doc) ? 409 : status >= 500 ? 503 : 422;
+    m->why = mem_printf(m, "%s%.900s",
+                        e                 ? "the engine does not answer: "
+                        : port_taken(doc) ? "a port of the group is taken: "
+                                          : what,
+                        e ? e->text : engine_said(doc));
+}
+
+static void
 fail_engine(struct making *m, const char *what, int status, const struct value *doc,
             const struct err *e)
 {
-    if (e)
-        fail(m, 502, "the engine does not answer: ", e->text);
-    else if (port_taken(doc))
-        fail(m, 409, "a port of the group is taken: ", engine_said(doc));
-    else
-        fail(m, status >= 500 ? 503 : 422, what, engine_said(doc));
+    note_error(m, what, status, doc, e);
+    fail(m, m->status, "", m->why);
 }
 
 static void
@@ -133,6 +143,17 @@ ask(struct making *m, const char *method, const char *target, const struct value
 }
 
 /* --- its making --- */
+
+static void
+on_undone(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct making *m = arg;
+    (void)doc;
+    m->call = NULL;
+    if (e || (status != 204 && status != 404))
+        leftover_drop(m->h, m->id);
+    fail(m, m->status, "", m->why);
+}
 
 static void create(struct making *m);
 
@@ -158,8 +179,12 @@ on_started(void *arg, int status, const struct value *doc, const struct err *e)
         /* an engine that was killed in a start never starts the container: another container, then
          */
         ask(m, "DELETE", mem_printf(m, "/containers/%s?force=1&v=1", m->id), NULL, on_reset);
-    else
-        fail_engine(m, "start the network of the group: ", status, doc, e);
+    else if (e)
+        fail_engine(m, "", status, doc, e);
+    else {
+        note_error(m, "start the network of the group: ", status, doc, e);
+        ask(m, "DELETE", mem_printf(m, "/containers/%s?force=1&v=1", m->id), NULL, on_undone);
+    }
 }
 
 /* Of an import there is a line of documents; what failed in it is seen when the image is missing.

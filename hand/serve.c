@@ -48,6 +48,8 @@ struct order { /* a request that is carried out; freed with its answer */
     struct hand_task *spec;
     const struct hand_task *limits; /* that it is to have, in place of a start */
     struct hand_info info;
+    int status; /* of its failure, which is told when what was made has gone */
+    const char *why;
     int tries;
     int64_t started;  /* of the run that is to be removed; 0: not known */
     int64_t signal;
@@ -156,14 +158,20 @@ status_of(int code)
 
 /* The engine's own word: 5xx may be otherwise the next time. */
 static void
+note_error(struct order *j, const char *what, int status, const struct value *doc,
+           const struct err *e)
+{
+    j->status = e ? 502 : status >= 500 ? 503 : 422;
+    j->why = e ? mem_printf(j, "the engine does not answer: %s", e->text)
+               : mem_printf(j, "%s: %s", what, engine_said(doc));
+}
+
+static void
 fail_engine(struct order *j, const char *what, int status, const struct value *doc,
             const struct err *e)
 {
-    auto_mem void *tmp = mem_ctx("why");
-    if (e)
-        fail(j, 502, mem_printf(tmp, "the engine does not answer: %s", e->text));
-    else
-        fail(j, status >= 500 ? 503 : 422, mem_printf(tmp, "%s: %s", what, engine_said(doc)));
+    note_error(j, what, status, doc, e);
+    fail(j, j->status, j->why);
 }
 
 static void
@@ -261,14 +269,21 @@ await_end(struct order *j)
 /* --- its start --- */
 
 static void
-on_cleared(void *arg, int status, const struct value *doc, const struct err *e)
+on_undone(void *arg, int status, const struct value *doc, const struct err *e)
 {
     struct order *j = arg;
-    (void)status;
     (void)doc;
-    (void)e;
     j->call = NULL;
-    fail(j, 422, j->info.description);
+    if (e || (status != 204 && status != 404))
+        leftover_drop(j->h, j->id);
+    fail(j, j->status, j->why);
+}
+
+/* A start that failed: its container goes before anybody is told. */
+static void
+undo(struct order *j)
+{
+    ask(j, "DELETE", mem_printf(j, "/containers/%s?force=1&v=1", j->id), NULL, on_undone);
 }
 
 static void
@@ -278,12 +293,14 @@ on_started(void *arg, int status, const struct value *doc, const struct err *e)
     j->call = NULL;
     if (!e && (status == 204 || status == 304)) {
         inspect(j, on_state);
-    } else if (e || status >= 500) {
-        /* the container stays: a new try begins by removing it */
-        fail_engine(j, "start the container", status, doc, e);
+        return;
+    }
+    note_error(j, "start the container", status, doc, e);
+    if (e) {
+        leftover_drop(j->h, j->id); /* as soon as it answers */
+        fail(j, j->status, j->why);
     } else {
-        j->info.description = mem_printf(j, "start the container: %s", engine_said(doc));
-        ask(j, "DELETE", mem_printf(j, "/containers/%s?force=1&v=1", j->id), NULL, on_cleared);
+        undo(j);
     }
 }
 
@@ -347,10 +364,13 @@ on_created(void *arg, int status, const struct value *doc, const struct err *e)
         return;
     }
     j->id = mem_strdup(j, id);
-    if (note_log(j, &own) < 0)
-        fail(j, 503, own.text);
-    else
-        ask(j, "POST", mem_printf(j, "/containers/%s/start", j->id), NULL, on_started);
+    if (note_log(j, &own) < 0) {
+        j->status = 503;
+        j->why = mem_strdup(j, own.text);
+        undo(j);
+        return;
+    }
+    ask(j, "POST", mem_printf(j, "/containers/%s/start", j->id), NULL, on_started);
 }
 
 /* Its agent has made it before; somebody may have removed it since. */

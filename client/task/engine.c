@@ -41,13 +41,23 @@ on_started(void *arg, int64_t started_ns)
     tr->up->started(tr, started_ns);
 }
 
+static void engine_close(struct task_runner *tr);
+static void engine_destroy(struct task_runner *tr);
+
 static void
 on_failed(void *arg, const char *why, bool recoverable)
 {
     struct task_runner *tr = arg;
     if (alloc_network(tr->ar))
         tr->ar->dirs = DIRS_NONE; /* the network may be what is missing: look again */
-    tr->up->failed(tr, TASK_EVENT_DRIVER_FAILURE, why, recoverable);
+    if (why)
+        tr->up->failed(tr, TASK_EVENT_DRIVER_FAILURE, why, recoverable);
+    else
+        tr->up->given_up(tr);
+    if (tr->driver->engine->forget) { /* what was made of it */
+        engine_close(tr);
+        engine_destroy(tr);
+    }
 }
 
 static void

@@ -57,6 +57,7 @@ struct handle_events {
     void (*go_on)(struct task_runner *tr); /* with the launch */
     void (*started)(struct task_runner *tr, int64_t started_ns);
     void (*failed)(struct task_runner *tr, const char *type, const char *why, bool recoverable);
+    void (*given_up)(struct task_runner *tr); /* it did not start, as asked */
     void (*exited)(struct task_runner *tr, const struct task_exit *x);
     void (*vanished)(struct task_runner *tr);
     /* It runs, or, `over`, has: `exited` follows. */

@@ -78,6 +78,14 @@ launch_failed(struct task_runner *tr, const char *type, const char *why, bool re
 }
 
 static void
+given_up(struct task_runner *tr)
+{
+    tr->launching = false;
+    task_hooks_stop(tr);
+    task_runner_act(tr, task_sm_aborted(&tr->sm, clock_wall_ns()));
+}
+
+static void
 started(struct task_runner *tr, int64_t started_ns)
 {
     tr->launching = false;
@@ -113,9 +121,7 @@ launch_continue(struct task_runner *tr)
     if (tr->sm.t->kill) {
         if (tr->handle->abort && !tr->handle->abort(tr))
             return;
-        tr->launching = false;
-        task_hooks_stop(tr);
-        task_runner_act(tr, task_sm_aborted(&tr->sm, clock_wall_ns()));
+        given_up(tr);
         return;
     }
     if (tr->handle->clear && !tr->handle->clear(tr))
@@ -253,6 +259,7 @@ static const struct handle_events handle_events = {
     .go_on = launch_continue,
     .started = started,
     .failed = launch_failed,
+    .given_up = given_up,
     .exited = exited,
     .vanished = vanished,
     .adopted = adopted,

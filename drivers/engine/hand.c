@@ -213,7 +213,11 @@ looked(struct engine_task *t, const struct hand_state *s)
     if (away && there)
         t->up->said(t->arg, "The engine answers again");
     if (!there && lost)
-        t->up->failed(t->arg, "the engine hand went away while the container was started", true);
+        t->up->failed(t->arg,
+                      t->end_signal >= 0
+                          ? NULL
+                          : "the engine hand went away while the container was started",
+                      true);
     else if (!there)
         t->up->absent(t->arg);
     else if (lost)

@@ -191,7 +191,9 @@ START_TEST(what_an_engine_is_asked_for)
     auto_mem void *ctx = mem_ctx("t");
     struct err e = ERR_INIT;
     const char *dir = tree(ctx);
+    static const char *caps[] = {"chown", "CAP_NET_RAW"};
     engine.pids_max = 100;
+    engine.caps = (struct str_list){caps, 2};
     const char *doc = made(ctx, "web",
                            "{\"Image\":\"a\",\"Labels\":{\"paddock.owner\":\"evil\",\"mine\":\"1\"}"
                            ",\"MemoryMax\":1024,"
@@ -212,6 +214,10 @@ START_TEST(what_an_engine_is_asked_for)
     };
     for (size_t i = 0; i < ARRAY_LEN(has); i++)
         ck_assert_msg(strstr(doc, has[i]), "%s is not in %s", has[i], doc);
+    /* chown and net_raw are allowed: what else the engine gives is taken away, once */
+    doc = made(ctx, "web", TASK("\"CapDrop\":[\"CHOWN\"]"), &e);
+    ck_assert(doc && strstr(doc, "\"CapDrop\":[\"CHOWN\",\"audit_write\",\"dac_override\","));
+    ck_assert(!strstr(doc, "net_raw") && !strstr(doc, "CapAdd"));
     const struct hand_task limits = {.memory_max = 1024, .swap = 24, .memory_low = 7, .shm_bytes = 9};
     auto_buf struct buf b = BUF_INIT(1 << 20);
     json_encode_value(&b, document_limits(ctx, &hand, &limits), 0);

@@ -167,6 +167,7 @@ START_TEST(what_does_not_start)
     static const struct line taken[] = {
         {"GET", AT, 200, STATE("false")},
         {"POST", "/containers/abc/start", 500, MESSAGE("Bind: port is already allocated")},
+        {"DELETE", "/containers/abc?force=1&v=1", 204, ""},
     };
     static const struct line foreign[] = {
         {"GET", AT, GONE},
