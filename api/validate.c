@@ -81,9 +81,11 @@ attribute(struct check *c, const char *target)
     else if (!ONE_OF(target, "${node.unique.id}", "${node.datacenter}", "${node.unique.name}",
                      "${node.class}", "${node.pool}") &&
              !str_prefix(target, "${attr.") && !str_prefix(target, "${meta."))
-        complain(c, "constraint: unsupported attribute \"%s\": it is ${attr.NAME}, ${meta.NAME}, "
+        complain(c,
+                 "constraint: unsupported attribute \"%s\": it is ${attr.NAME}, ${meta.NAME}, "
                  "${node.class}, ${node.datacenter}, ${node.pool}, ${node.unique.id} or "
-                 "${node.unique.name}", target);
+                 "${node.unique.name}",
+                 target);
 }
 
 static void
@@ -94,7 +96,7 @@ constraint(struct check *c, const struct constraint *k)
         complain(c, "constraint: the operator is missing");
         return;
     }
-    const struct operator *o = operator_find(op);
+    const struct operator* o = operator_find(op);
     if (!o) {
         complain(c, "constraint: unknown operator \"%s\"", op);
         return;
@@ -129,7 +131,7 @@ constraints(struct check *c, const struct constraint_list *l)
 static bool
 constraint_distinct(const char *op)
 {
-    const struct operator *o = str_empty(op) ? NULL : operator_find(op);
+    const struct operator* o = str_empty(op) ? NULL : operator_find(op);
 
     return o != NULL && (o->takes == TAKES_SWITCH || o->takes == TAKES_COUNT);
 }
@@ -667,6 +669,17 @@ job_validate(const void *ctx, const struct job *job, const struct job_limits *li
                  "all_at_once, or lower the counts",
                  total, JOB_AT_ONCE_MAX);
     return errors->n > before ? -ERR_INVALID : 0;
+}
+
+void
+job_unsupported(const void *ctx, const struct job *job, struct str_list *ret)
+{
+    struct str_list places = {NULL, 0};
+    codec_list_later(ctx, &type_job, job, &places);
+    for (size_t i = 0; i < places.n; i++)
+        list_add(ctx, *ret,
+                 mem_printf(ctx, "%s: known, but without effect in this release; remove %s",
+                            places.v[i], strstr(places.v[i], ", ") != NULL ? "them" : "it"));
 }
 
 static char *

@@ -20,6 +20,10 @@ struct job_limits {
 int job_validate(const void *ctx, const struct job *job, const struct job_limits *limits,
                  struct str_list *errors, struct str_list *warnings);
 
+/* Appends a text for each place of a canonical job that has fields without effect in this release.
+ * Such a job may be validated, but neither planned nor registered. */
+void job_unsupported(const void *ctx, const struct job *job, struct str_list *ret);
+
 /* Nomad's text of several errors: "2 errors occurred:\n\t* first\n\t* second\n\n". */
 char *job_errors_text(const void *ctx, const struct str_list *errors);
 /* The same with "warning(s)", "" for none. */

@@ -8,9 +8,6 @@
 #include "codec/intern.h"
 #include "common/num.h"
 
-/* Of the line that names what has no effect: an error's text holds it. */
-enum { LATER_TEXT_MAX = 300 };
-
 /* --- defaults --- */
 
 /* The default as a value of the field's type; schema mistakes abort (a test visits every field). */
@@ -201,24 +198,6 @@ find_later(const struct later *l, const struct type *t, const void *obj)
                 later_sub(l, f, *(const any_ptr *)elem_at(f, list, j),
                           f->shape == FS_MAP ? key_at(f, list, j) : NULL);
     }
-}
-
-int
-codec_check_later(const struct type *t, const void *obj, struct err *e)
-{
-    auto_mem void *ctx = mem_ctx("later");
-    struct str_list found = {NULL, 0};
-    find_later(&(struct later){ctx, &found, ""}, t, obj);
-    if (found.n == 0)
-        return 0;
-    const char *all = found.v[0];
-    size_t i = 1;
-    for (; i < found.n && strlen(all) + strlen(found.v[i]) < LATER_TEXT_MAX; i++)
-        all = mem_printf(ctx, "%s; %s", all, found.v[i]);
-    if (i < found.n)
-        all = mem_printf(ctx, "%.*s; and %zu more places", LATER_TEXT_MAX, all, found.n - i);
-    return err_set(e, -ERR_UNSUPPORTED, "%s: known, but without effect in this release; remove %s",
-                   all, found.n > 1 || strchr(all, ',') ? "them" : "it");
 }
 
 void

@@ -67,7 +67,7 @@ enum {
     F_SERVER = 1 << 6,  /* set by the server: ignored by equality of specs and by diff */
     F_SECRET = 1 << 7,  /* never logged, diffed as <sensitive> */
     F_INPLACE = 1 << 8, /* a change updates the allocation in place; otherwise it replaces it */
-    F_LATER = 1 << 9,   /* known, no effect yet: must stay at its default (codec_check_later) */
+    F_LATER = 1 << 9,   /* known, no effect yet: must stay at its default (codec_list_later) */
     F_REQUIRED = 1 << 10, /* must be present in HCL */
     F_DEPRECATED = 1 << 11,
     F_BOX = 1 << 12,  /* of a task: only a driver that isolates can give it (isolation_box) */
@@ -169,11 +169,8 @@ uint64_t codec_hash(const struct type *t, const void *obj, unsigned ignore); /* 
 void codec_defaults(const void *ctx, const struct type *t, void *obj);
 /* String and element limits of the schema. */
 int codec_check(const struct type *t, const void *obj, struct err *e);
-/* F_LATER fields that are not at their default: -ERR_UNSUPPORTED naming all of them in one line by
- * HCL path
- * ("group \"web\": service; group \"web\": task \"x\": template, artifact: ..."). */
-int codec_check_later(const struct type *t, const void *obj, struct err *e);
-/* The same as a list, however long: a line per path. */
+/* F_LATER fields that are not at their default: appends a line per path in HCL
+ * ("group \"web\": task \"x\": template, artifact"). */
 void codec_list_later(const void *ctx, const struct type *t, const void *obj, struct str_list *ret);
 /* The id of the one object that is set in a union; 0: none is, or several. */
 unsigned codec_member(const struct type *t, const void *obj);

@@ -7,6 +7,18 @@
 
 #include "cli/command.h"
 
+/* job/check.c: why a job would not be registered, or not run. */
+struct job_findings {
+    struct str_list errors;
+    struct str_list drivers; /* that no node of this release has */
+    struct str_list later;   /* fields without effect in this release */
+};
+
+/* Appends what can be told without the servers, each place by itself. */
+void job_check(struct cmd *c, const struct job *job, struct job_findings *ret);
+/* True when there is a finding: all of them were printed. */
+bool job_refuse(struct cmd *c, const struct job_findings *f);
+
 /* job/plan.c: what a plan would change, or what a version did. */
 void job_print_diff(struct cmd *c, const struct job_diff *d, bool verbose);
 

@@ -262,6 +262,10 @@ cmd_job_plan(struct cmd *c)
     struct jobfile f = {NULL, NULL};
     if (jobfile_load(c, &o, c->args[0], &f))
         return EXIT_ERROR;
+    struct job_findings found = {.errors = {0}};
+    job_check(c, f.job, &found);
+    if (job_refuse(c, &found))
+        return EXIT_ERROR;
     struct job_register_request req = {
         .job = f.job, .diff = diff, .policy_override = policy, .explain = explain};
     const struct job_plan_response *r =

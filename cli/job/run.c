@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * job run, job validate, job init. run: read the file, submit the job, follow its evaluation.
- * validate: the servers check the job, and drivers that no node can have are named here; -strict
- * asks them for a plan as well, since a plan goes through all checks of a registration.
+ * validate: the servers check the job; -strict refuses what run does.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "api/drivers.h"
 #include "api/terms.h"
 #include "cli/api.h"
 #include "cli/format.h"
@@ -18,7 +16,6 @@
 #include "cli/monitor.h"
 #include "common/fd.h"
 #include "common/num.h"
-#include "drivers/driver.h"
 
 /* --- run --- */
 
@@ -132,44 +129,14 @@ cmd_job_run(struct cmd *c)
         f.job->consul_namespace = o.consul_namespace;
     if (o.eval_priority < 0 || o.eval_priority > 100)
         return cmd_fail(c, "Error submitting job: -eval-priority must be between 1 and 100");
-    return o.output ? print_job(c, f.job) : submit(c, &o, &f);
+    if (o.output)
+        return print_job(c, f.job);
+    struct job_findings found = {.errors = {0}};
+    job_check(c, f.job, &found);
+    return job_refuse(c, &found) ? 1 : submit(c, &o, &f);
 }
 
 /* --- validate --- */
-
-/* What a client would say only when the task starts; drivers are built in. Returns one that is not.
- */
-static const char *
-check_drivers(struct cmd *c, const struct job *j, struct str_list *errors)
-{
-    const char *unknown = NULL;
-    for (size_t g = 0; g < j->task_groups.n; g++)
-        for (size_t t = 0; t < j->task_groups.v[g]->tasks.n; t++) {
-            const struct task *task = j->task_groups.v[g]->tasks.v[t];
-            const struct driver *d = driver_find(str_or(task->driver, ""));
-            struct err e = ERR_INIT;
-            if (d == NULL)
-                unknown = str_or(task->driver, unknown);
-            else if (driver_check(d, task->config, &e) < 0)
-                list_add(c, *errors, mem_printf(c, "task group \"%s\": task \"%s\": %s",
-                                                j->task_groups.v[g]->name, task->name, e.text));
-        }
-    return unknown;
-}
-
-/* What a registration would refuse beyond what validation says: a plan goes through the same
- * checks. */
-static int
-refused_by_run(struct cmd *c, const struct job *j)
-{
-    struct job_register_request req = {.job = (struct job *)(uintptr_t)j};
-    const struct change ch = {.target = api_target(c, "/v1/job/%/plan", j->id, NULL),
-                              .body_type = &type_job_register_request,
-                              .body = &req,
-                              .answer = &type_job_plan_response,
-                              .failed = "Error validating job"};
-    return api_change(c, &ch) ? 0 : 1;
-}
 
 int
 cmd_job_validate(struct cmd *c)
@@ -197,28 +164,21 @@ cmd_job_validate(struct cmd *c)
     const struct job_validate_response *r = api_change(c, &ch);
     if (!r)
         return 1;
-    struct str_list errors = r->validation_errors;
-    if (errors.n == 0 && !str_empty(r->error))
-        list_add(c, errors, r->error);
-    const char *unknown = check_drivers(c, f.job, &errors);
-    if (errors.n > 0) {
-        cmd_warn(c, "Job validation errors:");
-        for (size_t i = 0; i < errors.n; i++)
-            cmd_warn(c, "  * %s", errors.v[i]);
-        return 1;
+    struct job_findings found = {.errors = r->validation_errors};
+    struct str_list drivers = {0};
+    if (found.errors.n == 0 && !str_empty(r->error))
+        list_add(c, found.errors, r->error);
+    job_check(c, f.job, &found);
+    if (!strict) {
+        drivers = found.drivers;
+        found.drivers = found.later = (struct str_list){0}; /* the servers warn of the latter */
     }
-    const char *near = unknown ? driver_nearest(unknown) : NULL;
-    const char *driver = mem_printf(
-        c, "driver \"%s\" is not in this release: no node will take the job%s%s%s",
-        str_or(unknown, ""), near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-    if (strict && unknown)
-        return cmd_fail(c, "Job validation errors:\n  * %s", driver);
-    if (strict && refused_by_run(c, f.job))
+    if (job_refuse(c, &found))
         return 1;
+    for (size_t i = 0; i < drivers.n; i++)
+        cmd_say(c, "%s  * %s", i == 0 ? "Job Warnings:\n" : "", drivers.v[i]);
     if (!str_empty(r->warnings))
         cmd_say(c, "Job Warnings:\n%s\n", r->warnings);
-    if (unknown)
-        cmd_say(c, "Job Warnings:\n%s\n", driver);
     cmd_say(c, "Job validation successful");
     return 0;
 }
@@ -305,8 +265,7 @@ cmd_job_init(struct cmd *c)
 {
     bool brief = false;
     const struct opt opts[] = {
-        {"short", OPT_BOOL, &brief, NULL, "Write a minimal file without comments."},
-        {0}};
+        {"short", OPT_BOOL, &brief, NULL, "Write a minimal file without comments."}, {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.max = 1}, &rc))
         return rc;

@@ -22,13 +22,13 @@
 #include "server/sched/query/explain.h"
 #include "server/sched/sched.h"
 
-/* To plan and to validate such a job tells more than to refuse it: only its registration is. */
+/* To validate such a job tells more than to refuse it: its plan and registration are. */
 static void
 warn_of_unsupported(const void *ctx, struct admitted *a)
 {
-    if (a->unsupported.code != 0)
+    for (size_t i = 0; i < a->unsupported.n; i++)
         list_add(ctx, a->warnings,
-                 mem_printf(ctx, "not to be registered yet: %s", a->unsupported.text));
+                 mem_printf(ctx, "not to be registered yet: %s", a->unsupported.v[i]));
 }
 
 /* --- register --- */
@@ -89,10 +89,6 @@ job_registered(struct write *w, uint64_t index, struct fsm_result *res)
 static int
 check_registration(const struct admitted *a, const struct job_register_request *req, struct err *e)
 {
-    if (a->unsupported.code != 0) {
-        *e = a->unsupported;
-        return err_prefix(e, "job \"%.64s\"", a->job->id);
-    }
     if (a->cfg->reject_job_registration)
         return err_set(e, -ERR_FORBIDDEN,
                        "Job registration, dispatch, and scale are disabled by the "
@@ -231,8 +227,8 @@ prepare_deregister(struct write *w, struct state_txn *t, struct err *e)
     return 0;
 }
 
-const struct write_row write_job_deregister = {
-    prepare_deregister, job_deregistered, .again = only_barrier};
+const struct write_row write_job_deregister = {prepare_deregister, job_deregistered,
+                                               .again = only_barrier};
 
 static void
 force_reschedule(struct write *w, struct state_txn *t, const struct job *j,
@@ -337,7 +333,6 @@ prepare_plan(struct write *w, struct state_txn *t, struct err *e)
     if (job_admit_or_refuse(w, t, req->job, &a, e) < 0)
         return e->code;
     job_preserve(w->ctx, a.job, a.old, req);
-    warn_of_unsupported(w->ctx, &a);
     resp->warnings = job_warnings_text(w->ctx, &a.warnings);
     plan_version(a.job, a.old, state_applied(t));
     sched_view_init(&v, w->ctx, t, sched_view_table(w->ctx, t));

@@ -53,8 +53,9 @@ check_time_zone(const void *ctx, const struct job *job, struct str_list *errors)
     struct err e = ERR_INIT;
     if (job->periodic != NULL && job->periodic->enabled.v &&
         zone_find(job->periodic->time_zone, &z, &e) < 0)
-        list_add(ctx, *errors, mem_printf(ctx, "Invalid time zone \"%.64s\": %s",
-                                          job->periodic->time_zone, e.text));
+        list_add(
+            ctx, *errors,
+            mem_printf(ctx, "Invalid time zone \"%.64s\": %s", job->periodic->time_zone, e.text));
 }
 
 /* What only a server says of a job. Stop is the client's as well: such a job is registered stopped.
@@ -77,9 +78,8 @@ job_admit(struct write *w, struct state_txn *t, const struct job *job, struct ad
     void *ctx = w->ctx;
     const struct scheduler_configuration *cfg = state_scheduler_config(t, ctx);
     struct job_limits limits;
-    struct err e = ERR_INIT;
 
-    *a = (struct admitted){.cfg = cfg, .unsupported = ERR_INIT};
+    *a = (struct admitted){.cfg = cfg};
     a->job = codec_clone(ctx, &type_job, job);
     drop_server_fields(a->job);
     a->job->namespace = w->ns;
@@ -95,13 +95,28 @@ job_admit(struct write *w, struct state_txn *t, const struct job *job, struct ad
         list_add(ctx, a->errors,
                  mem_printf(ctx, "job \"%s\" is in nonexistent node pool \"%s\"",
                             str_or(a->job->id, ""), a->job->node_pool));
-    if (codec_check(&type_job, a->job, &e) < 0)
-        list_add(ctx, a->errors, mem_strdup(ctx, e.text));
     job_validate(ctx, a->job, &limits, &a->errors, &a->warnings);
     check_time_zone(ctx, a->job, &a->errors);
     check_job_constraints(ctx, a->job, &a->errors);
-    codec_check_later(&type_job, a->job, &a->unsupported);
+    job_unsupported(ctx, a->job, &a->unsupported);
     a->old = str_empty(a->job->id) ? NULL : state_job(t, ctx, a->job->namespace, a->job->id);
+}
+
+/* All of them, in Nomad's form; the last lines give way to a count where an error has no room. */
+static int
+refuse_for_all(void *ctx, int code, const struct str_list *why, struct err *e)
+{
+    struct str_list told = {mem_array(ctx, const char *, why->n + 1), why->n};
+    const char *text = job_errors_text(ctx, why);
+
+    memcpy(told.v, why->v, why->n * sizeof(*why->v));
+    for (size_t n = why->n; strlen(text) >= sizeof(e->text) && n-- > 1;) {
+        told.v[n] =
+            mem_printf(ctx, "and %zu more, which paddock job validate -strict names", why->n - n);
+        told.n = n + 1;
+        text = job_errors_text(ctx, &told);
+    }
+    return err_set(e, code, "%s", text);
 }
 
 int
@@ -114,8 +129,12 @@ job_admit_or_refuse(struct write *w, struct state_txn *t, const struct job *job,
         return err_set(e, -ERR_INVALID, "the job is of namespace \"%.64s\", the call of \"%.64s\"",
                        job->namespace, w->ns);
     job_admit(w, t, job, a);
-    return a->errors.n > 0 ? err_set(e, -ERR_INVALID, "%s", job_errors_text(w->ctx, &a->errors))
-                           : 0;
+    size_t invalid = a->errors.n;
+    for (size_t i = 0; i < a->unsupported.n; i++)
+        list_add(w->ctx, a->errors, a->unsupported.v[i]);
+    if (a->errors.n == 0)
+        return 0;
+    return refuse_for_all(w->ctx, invalid > 0 ? -ERR_INVALID : -ERR_UNSUPPORTED, &a->errors, e);
 }
 
 /* --- what is kept of the one before --- */

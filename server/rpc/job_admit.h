@@ -14,11 +14,12 @@ struct admitted {
     const struct job *old; /* as it is registered, or NULL */
     const struct scheduler_configuration *cfg;
     struct str_list errors, warnings;
-    struct err unsupported; /* a known field without effect yet */
+    struct str_list unsupported; /* fields without effect in this release, by their places */
 };
 
 void job_admit(struct write *w, struct state_txn *t, const struct job *job, struct admitted *a);
-/* -ERR_INVALID with all errors: the job may not be registered. */
+/* -ERR_INVALID or -ERR_UNSUPPORTED with all errors: the job may be neither registered nor planned.
+ */
 int job_admit_or_refuse(struct write *w, struct state_txn *t, const struct job *job,
                         struct admitted *a, struct err *e);
 /* Counts and resources of the registered job stay, where the request says so. */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What job run, job plan and job validate -strict refuse before they ask the servers, which refuse
+ * the same fields by the same function.
+ */
+#include "api/canonical.h"
+#include "api/drivers.h"
+#include "api/validate.h"
+#include "cli/job/job.h"
+#include "drivers/driver.h"
+
+/* Drivers are built in: one that is not here is on no node. */
+static const char *
+no_such_driver(struct cmd *c, const char *name)
+{
+    const char *near = driver_nearest(name);
+    return mem_printf(c, "driver \"%s\" is not in this release: no node will take the job%s%s%s",
+                      name, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+static void
+check_driver(struct cmd *c, const struct task_group *g, const struct task *t,
+             struct job_findings *f)
+{
+    const struct driver *d = driver_find(str_or(t->driver, ""));
+    const char *where =
+        mem_printf(c, "task group \"%s\": task \"%s\": ", str_or(g->name, ""), str_or(t->name, ""));
+    struct err e = ERR_INIT;
+    if (d == NULL && !str_empty(t->driver))
+        list_add(c, f->drivers, mem_printf(c, "%s%s", where, no_such_driver(c, t->driver)));
+    else if (d != NULL && driver_check(d, t->config, &e) < 0)
+        list_add(c, f->errors, mem_printf(c, "%s%s", where, e.text));
+}
+
+void
+job_check(struct cmd *c, const struct job *job, struct job_findings *ret)
+{
+    struct job *j = codec_clone(c, &type_job, job);
+    job_canonicalize(c, j);
+    for (size_t g = 0; g < j->task_groups.n; g++)
+        for (size_t t = 0; t < j->task_groups.v[g]->tasks.n; t++)
+            check_driver(c, j->task_groups.v[g], j->task_groups.v[g]->tasks.v[t], ret);
+    job_unsupported(c, j, &ret->later);
+}
+
+bool
+job_refuse(struct cmd *c, const struct job_findings *f)
+{
+    const struct str_list *lists[] = {&f->errors, &f->drivers, &f->later};
+    bool any = false;
+    for (size_t k = 0; k < ARRAY_LEN(lists); k++)
+        for (size_t i = 0; i < lists[k]->n; i++) {
+            cmd_warn(c, "%s  * %s", any ? "" : "Job validation errors:\n", lists[k]->v[i]);
+            any = true;
+        }
+    return any;
+}
