@@ -64,6 +64,7 @@ struct driver_port { /* of the group, or of the task's own network */
     const char *host_ip; /* "": every address of the host */
     int value;           /* on the host */
     int to;              /* inside of a network of the allocation's; 0: the same */
+    bool own;            /* of the task's own network */
 };
 
 struct driver_input {

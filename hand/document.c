@@ -299,10 +299,10 @@ put_health(struct value *doc, const struct hand_task *t)
 static void
 put_caps(struct value *host, const struct hand *h, const struct hand_task *t)
 {
-    static const char *const given[] = {
-        "audit_write", "chown",   "dac_override", "fowner", "fsetid",  "kill",   "mknod",
-        "net_raw",     "setfcap", "setgid",       "setuid", "setpcap", "net_bind_service",
-        "sys_chroot"};
+    static const char *const given[] = {"audit_write",      "chown",     "dac_override", "fowner",
+                                        "fsetid",           "kill",      "mknod",        "net_raw",
+                                        "setfcap",          "setgid",    "setuid",       "setpcap",
+                                        "net_bind_service", "sys_chroot"};
     struct str_list drop = {0};
     for (size_t i = 0; i < t->cap_drop.n; i++)
         list_add(host, drop, t->cap_drop.v[i]);

@@ -252,6 +252,19 @@ env_build(const void *ctx, const struct env_input *in)
 }
 
 void
+env_map_ports(struct env *env, const struct value *map)
+{
+    for (size_t i = 0; map && i < map->map.n; i++) {
+        const struct value *v = map->map.v[i].v;
+        const char *name = clean_name(env, "NOMAD_PORT_", map->map.v[i].k);
+        if (v && v->kind == VALUE_INT)
+            put_int(env, name, v->i);
+        else if (v && v->kind == VALUE_STRING)
+            put(env, name, v->str.s);
+    }
+}
+
+void
 env_list(const void *ctx, const struct env *env, struct str_list *ret)
 {
     ret->v = mem_array(ctx, const char *, env->vars.n);

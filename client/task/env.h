@@ -37,6 +37,9 @@ struct env; /* variables in a sorted map, plus the node, for look-ups */
 
 /* Owned by ctx; keeps pointers into `in`. */
 struct env *env_build(const void *ctx, const struct env_input *in);
+/* The ports that a driver maps by label, so that the task's are others than the host's. NULL: it
+ * maps none. */
+void env_map_ports(struct env *env, const struct value *map);
 /* NAME=value, sorted by name. */
 void env_list(const void *ctx, const struct env *env, struct str_list *ret);
 const char *env_get(const struct env *env, const char *name);

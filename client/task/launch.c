@@ -143,7 +143,8 @@ find_ports(const void *ctx, const struct task_runner *tr, struct driver_input *i
                 const struct port *p = lists[k]->v[j];
                 put_port(
                     ctx, in, &room,
-                    &(struct driver_port){p->label, str_or(n->ip, ""), (int)p->value, (int)p->to});
+                    &(struct driver_port){
+                        p->label, str_or(n->ip, ""), (int)p->value, (int)p->to, .own = true});
             }
     }
 }
@@ -204,11 +205,13 @@ prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err 
             p->ei.home = "/nonexistent"; /* not that of who started the agent */
     }
     p->env = env_build(ctx, &p->ei);
+    struct value *config = env_interpolate_value(ctx, p->env, tr->task->config);
+    env_map_ports(p->env, driver_map(config, "port_map")); /* the config has those of the host */
     env_list(ctx, p->env, &p->list);
     p->in = (struct driver_input){
         .alloc_id = tr->ar->id,
         .task = tr->task,
-        .config = env_interpolate_value(ctx, p->env, tr->task->config),
+        .config = config,
         .user = env_interpolate(ctx, p->env, str_or(tr->task->user, "")),
         .env = &p->list,
         .resources = p->ei.resources,

@@ -30,21 +30,39 @@ convert_fingerprint(const void *ctx, const struct driver_host *host, const char 
 
 /* --- ports --- */
 
-static int
-put_port(struct hand_task *t, const struct driver_input *in, const char *option, const char *label,
-         int64_t to, struct err *e)
+static void
+put_port(struct hand_task *t, const struct driver_port *p, int64_t to)
 {
-    const struct driver_port *p = driver_find_port(in, label);
-    if (!p)
-        return err_set(e, -ERR_INVALID, "%s: there is no port \"%.64s\": check the network block",
-                       option, label);
     struct hand_port *h = mem_new(t, struct hand_port);
-    *h = (struct hand_port){.host_ip = mem_strdup(h, p->host_ip),
-                            .host_port = p->value,
-                            .port = to > 0      ? to
-                                    : p->to > 0 ? p->to
-                                                : p->value};
+    *h = (struct hand_port){
+        .host_ip = mem_strdup(h, p->host_ip), .host_port = p->value, .port = to};
     list_add(t, t->ports, h);
+}
+
+static int
+no_port(const char *option, const char *label, struct err *e)
+{
+    return err_set(e, -ERR_INVALID, "%s: there is no port \"%.64s\": check the network block",
+                   option, label);
+}
+
+/* Is each of a port_map a port of the task's own network? */
+static int
+check_port_map(const struct driver_input *in, const struct value *map, struct err *e)
+{
+    for (size_t i = 0; map && i < map->map.n; i++) {
+        const char *label = map->map.v[i].k;
+        const struct driver_port *p = driver_find_port(in, label);
+        int64_t to = driver_int(map, label, 0);
+        if (to < 1 || to > 65535)
+            return err_set(e, -ERR_INVALID, "port_map: \"%.64s\" is not a port from 1 to 65535",
+                           label);
+        if (!p)
+            return no_port("port_map", label, e);
+        if (!p->own)
+            return err_set(e, -ERR_INVALID,
+                           "'port_map' cannot map group network ports, use 'ports' instead");
+    }
     return 0;
 }
 
@@ -54,20 +72,20 @@ convert_ports(struct hand_task *t, const struct driver_input *in, struct err *e)
     auto_mem void *tmp = mem_ctx("ports");
     const struct value *map = driver_map(in->config, "port_map");
     struct str_list labels;
-    int r = 0;
+    int r = check_port_map(in, map, e);
     driver_strings(tmp, in->config, "ports", &labels);
-    for (size_t i = 0; i < labels.n && r == 0; i++)
-        r = put_port(t, in, "ports", labels.v[i], 0, e);
-    for (size_t i = 0; map && i < map->map.n && r == 0; i++) {
-        const struct value *v = map->map.v[i].v;
-        int64_t to = v->kind == VALUE_INT ? v->i : 0;
-        if (v->kind == VALUE_STRING)
-            (void)num_parse_i64(v->str.s, &to);
-        if (to < 1 || to > 65535)
-            return err_set(e, -ERR_INVALID, "port_map: \"%.64s\" is not a port from 1 to 65535",
-                           map->map.v[i].k);
-        r = put_port(t, in, "port_map", map->map.v[i].k, to, e);
+    for (size_t i = 0; i < labels.n && r == 0; i++) {
+        const struct driver_port *p = driver_find_port(in, labels.v[i]);
+        if (p)
+            put_port(t, p, p->to > 0 ? p->to : p->value);
+        else
+            r = no_port("ports", labels.v[i], e);
     }
+    const char *mode = driver_string(in->config, "network_mode", "");
+    bool all = labels.n == 0 && !str_eq(mode, "host") && !str_eq(mode, "none");
+    for (size_t i = 0; all && i < in->n_ports && r == 0; i++)
+        if (in->ports[i].own) /* without a word */
+            put_port(t, &in->ports[i], driver_int(map, in->ports[i].label, in->ports[i].value));
     return r;
 }
 

@@ -150,6 +150,27 @@ START_TEST(ports)
 }
 END_TEST
 
+START_TEST(what_a_driver_maps_is_the_port_of_the_task)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct fixture *f = fixture(ctx);
+    struct value *map = value_map(ctx);
+    add_port(f, "db", 29756, 0);
+    add_port(f, "w-b", 29757, 0);
+    str_map_set(f, &f->task.env, "TOLD", "${NOMAD_PORT_db}");
+    struct env *e = env_build(ctx, &f->in);
+    value_map_set(map, "db", value_int(ctx, 6379));
+    value_map_set(map, "w-b", value_str(ctx, "80"));
+    env_map_ports(e, map);
+    IS(e, "NOMAD_PORT_db", "6379");
+    IS(e, "NOMAD_PORT_w_b", "80");
+    IS(e, "NOMAD_HOST_PORT_db", "29756");
+    IS(e, "NOMAD_ADDR_db", "10.0.0.5:29756");
+    IS(e, "TOLD", "29756"); /* as in Nomad: what a job file refers to is the host's */
+    env_map_ports(e, NULL);
+}
+END_TEST
+
 START_TEST(own_variables_are_resolved)
 {
     auto_mem void *ctx = mem_ctx("t");
@@ -367,7 +388,7 @@ START_TEST(cpu_rate_when_the_clock_is_set_back)
 }
 END_TEST
 
-TEST_SUITE("env", ids_and_limits, meta_layers, ports,
+TEST_SUITE("env", ids_and_limits, meta_layers, ports, what_a_driver_maps_is_the_port_of_the_task,
            ports_and_meta_make_as_many_variables_as_registration_counts,
            own_variables_are_resolved, interpolation, a_text_that_grows_too_long_is_told,
            values_at_any_depth, resolv_of_a_group,
