@@ -211,6 +211,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
     }
     c->reg.known = c->known = known_new(g);
     c->alone = alone_new(&c->allocs);
+    engines_recall(c->engines);
     node_build(g, c->meta);
     return c;
 }
@@ -224,8 +225,11 @@ client_start(struct client *c, struct err *e)
     if (r < 0)
         return r;
     c->g->started = true;
+    uint64_t ended = 0;
+    ALLOCS_EACH (&c->allocs, ar)
+        ended += alloc_runner_terminal(ar);
     log_info("client", "client started", "node_id", c->g->node_id, "allocations",
-             LOG_U64(HASH_COUNT(c->allocs.all)), NULL);
+             LOG_U64(HASH_COUNT(c->allocs.all)), "ended", LOG_U64(ended), NULL);
     ALLOCS_EACH(&c->allocs, ar)
         alloc_runner_resume(ar);
     link_start(c->link);

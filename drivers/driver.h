@@ -53,8 +53,8 @@ struct driver_host {
     bool cgroup2;   /* a cgroup2 mount is there */
     bool raw_exec;  /* the operator allows it */
     const char *missing; /* what the warden's probe lacks for exec; NULL: nothing */
-    const struct hand_info
-        *engine; /* what the driver's engine said; NULL: it is off, or has not yet */
+    bool engine_on;      /* the driver's engine is turned on */
+    const struct hand_info *engine; /* what it said; NULL: nothing yet */
     const struct str_map
         *runtime; /* attributes of the program that the driver runs; NULL: not here */
 };
@@ -148,8 +148,9 @@ typedef void engine_told(void *arg, const struct hand_info *info); /* gone after
 struct engine {
     /* It is behind the engine hand: nothing is asked of it where that is not turned on. */
     bool hand;
-    /* Tells the state of the engine as soon as it is known, and each other one, until unwatch. The
-     * place has no allocation. NULL members: it is always there. */
+    /* Tells the state of the engine as soon as it is known, and each other one, until unwatch.
+     * Silence is told when the engine had the time to start. The place has no allocation. NULL
+     * members: it is always there. */
     struct engine_watch *(*watch)(const struct engine_place *p, engine_told *told, void *arg);
     void (*unwatch)(struct engine_watch *w);
     /* `in` is gone afterwards. NULL: *e says why not. */

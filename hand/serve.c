@@ -600,6 +600,23 @@ set_attribute(struct order *j, const char *name, const char *value)
                 value);
 }
 
+/* An engine may have none. */
+static void
+on_bridge(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct order *j = arg;
+    const struct value *all = value_get(value_get(doc, "IPAM"), "Config");
+    j->call = NULL;
+    for (size_t i = 0; !e && status == 200 && all && all->kind == VALUE_LIST && i < all->list.n;
+         i++)
+        if (*document_text(all->list.v[i], "Gateway")) {
+            set_attribute(j, "bridge_ip",
+                          mem_strndup(j, document_text(all->list.v[i], "Gateway"), 64));
+            break;
+        }
+    answer(j, &type_hand_info, &j->info);
+}
+
 static void
 on_info(void *arg, int status, const struct value *doc, const struct err *e)
 {
@@ -619,7 +636,10 @@ on_info(void *arg, int status, const struct value *doc, const struct err *e)
     set_attribute(j, "privileged.enabled", j->h->engine->privileged ? "true" : NULL);
     j->info.healthy = true;
     j->info.description = "Healthy";
-    answer(j, &type_hand_info, &j->info);
+    if (engine_is_podman(j->h)) /* whose networks have other names */
+        answer(j, &type_hand_info, &j->info);
+    else
+        ask(j, "GET", "/networks/bridge", NULL, on_bridge);
 }
 
 static void

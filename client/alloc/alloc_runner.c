@@ -126,8 +126,9 @@ refresh_status(struct alloc_runner *ar)
     auto_mem void *tmp = mem_ctx("status");
     const char *was = ar->status;
     ar->status = alloc_sm_status(machines(tmp, ar), ar->n, &ar->description);
-    if (!str_eq(was, ar->status))
-        log_info("client", "allocation is now", "alloc_id", ar->a.id, "status", ar->status, NULL);
+    if (!str_eq(was, ar->status)) /* how many a start finds that have ended is said once */
+        log_write(!was && alloc_runner_terminal(ar) ? LOG_DEBUG : LOG_INFO, "client",
+                  "allocation is now", "alloc_id", ar->a.id, "status", ar->status, NULL);
     if (ar->ended_ns == 0 && alloc_runner_terminal(ar)) {
         for (size_t i = 0; i < ar->n; i++)
             if (ar->tasks[i].sm.t->state->finished_at > ar->ended_ns)

@@ -48,6 +48,7 @@ add_driver(struct ground *g, const struct driver *d, const struct driver_host *h
     struct driver_host here = *host;
     auto_mem void *tmp = mem_ctx("driver");
     here.runtime = fingerprint_runtime(tmp, d->can->name);
+    here.engine_on = str_list_has(&g->cfg.engines, d->can->name);
     d->fingerprint(info, &here, info);
     info->health_description = mem_strdup(info, str_or(info->health_description, ""));
     info->update_time = clock_wall_ns();

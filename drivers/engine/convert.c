@@ -22,8 +22,10 @@ convert_fingerprint(const void *ctx, const struct driver_host *host, const char 
     ret->healthy = i && i->healthy;
     ret->health_description =
         i ? mem_strdup(ctx, str_or(i->description, ""))
-          : mem_printf(ctx, "%s is off: plugin \"%s\" { config { enabled = true } } turns it on",
-                       driver, driver);
+        : host->engine_on
+            ? mem_printf(ctx, "%s is on, and has not said anything yet", driver)
+            : mem_printf(ctx, "%s is off: plugin \"%s\" { config { enabled = true } } turns it on",
+                         driver, driver);
     for (size_t k = 0; ret->healthy && k < i->attributes.n; k++)
         str_map_set(ctx, &ret->attributes, i->attributes.v[k].k, i->attributes.v[k].v);
 }

@@ -4,11 +4,14 @@
  * answer, and now and then while it does.
  */
 #include "common/mem.h"
+#include "common/num.h"
 #include "drivers/engine/hand.h"
 #include "net/http/http.h"
 
 enum {
-    FIRST_MS = 250,  /* the hand starts when the agent does */
+    FIRST_MS = 250, /* the hand starts when the agent does */
+    FIRST_ASKS = 8,
+    WAIT_MS = 2000,  /* until then it may just not be there yet */
     AGAIN_MS = 2000, /* it does not answer, or its engine does not */
     SOME_MS = 30000, /* all is well */
     ASK_MS = 10000,
@@ -24,6 +27,8 @@ struct engine_watch {
     struct http_client *http;
     struct timer *timer;
     unsigned asked;
+    int64_t began_ns;
+    bool spoke; /* something was told */
 };
 
 static void ask(void *arg);
@@ -32,6 +37,9 @@ static void ask(void *arg);
 static void
 tell_unhealthy(struct engine_watch *w, const char *why)
 {
+    if (!w->spoke && clock_mono_ns() - w->began_ns < WAIT_MS * NS_PER_MS)
+        return;
+    w->spoke = true;
     auto_mem void *tmp = mem_ctx("why");
     const struct hand_info i = {.description = mem_strndup(tmp, why, 500), .version = w->version};
     w->told(w->arg, &i);
@@ -55,9 +63,10 @@ on_info(void *arg, const struct err *e, const struct http_resp *r)
         mem_free(w->version);
         w->version = mem_strdup(w, info->version);
         healthy = info->healthy;
+        w->spoke = true;
         w->told(w->arg, info);
     }
-    int64_t ms = healthy ? SOME_MS : w->asked++ < 8 ? FIRST_MS : AGAIN_MS;
+    int64_t ms = healthy ? SOME_MS : w->asked++ < FIRST_ASKS ? FIRST_MS : AGAIN_MS;
     w->timer = timer_start(w->loop, ms, ask, w);
 }
 
@@ -77,8 +86,11 @@ struct engine_watch *
 hand_watch(const struct engine_place *p, engine_told *told, void *arg)
 {
     struct engine_watch *w = mem_new(NULL, struct engine_watch);
-    *w = (struct engine_watch){
-        .loop = p->loop, .told = told, .arg = arg, .http = hand_client(p)};
+    *w = (struct engine_watch){.loop = p->loop,
+                               .told = told,
+                               .arg = arg,
+                               .began_ns = clock_mono_ns(),
+                               .http = hand_client(p)};
     w->target = mem_printf(w, "/v1/%s/info", p->driver);
     ask(w);
     return w;

@@ -452,6 +452,10 @@ START_TEST(fingerprints)
     struct driver_info off = {0}, sick = {0}, well = {0};
     driver_find("docker")->fingerprint(ctx, &h, &off);
     ck_assert(!off.detected && !off.healthy && strstr(off.health_description, "enabled = true"));
+    h.engine_on = true;
+    driver_find("docker")->fingerprint(ctx, &h, &off);
+    ck_assert(!off.detected && !off.healthy);
+    ck_assert_str_eq(off.health_description, "docker is on, and has not said anything yet");
     struct hand_info engine = {.version = "20.10", .description = "gone"};
     str_map_set(ctx, &engine.attributes, "driver.docker.version", "20.10");
     h.engine = &engine;
