@@ -24,10 +24,10 @@ may_write(const struct node *n, const struct allocation *al, const struct alloca
         return node_takes_work(n) || update;
     if (str_eq(n->status, NODE_INIT))
         return update;
-    bool unknown = str_eq(al->client_status, ALLOC_UNKNOWN);
+    const char *is = update ? old->client_status : al->client_status;
     if (str_eq(n->status, NODE_DISCONNECTED))
-        return unknown;
-    return unknown || str_eq(al->client_status, ALLOC_LOST);
+        return str_eq(is, ALLOC_UNKNOWN);
+    return str_eq(is, ALLOC_UNKNOWN) || str_eq(is, ALLOC_LOST);
 }
 
 /* What of a plan is not done, by id. */
@@ -93,8 +93,41 @@ name_may_run(struct apply *a, const struct allocation *in, const struct job *j)
     return false;
 }
 
-/* The client has spoken since the plan's snapshot: what the plan wanted of that allocation is void
- * (S13). */
+/* Written since the state that the plan was made of, and not by the plan's own entry. */
+static bool
+is_newer(const struct apply *a, const struct plan_result *in, uint64_t modify_index)
+{
+    ASSERT(in->snapshot_index < a->index && modify_index <= a->index);
+    return in->snapshot_index != 0 && modify_index > in->snapshot_index && modify_index < a->index;
+}
+
+/* The evaluation that was to follow is not needed any more, by what came since. */
+static bool
+followup_gone(struct apply *a, const char *id)
+{
+    const struct evaluation *ev = str_empty(id) ? NULL : state_eval(a->t, a->tmp, id);
+    return ev != NULL && !str_eq(ev->status, EVAL_PENDING);
+}
+
+/* What a plan says of an allocation is about the allocation as it was: who runs may have been away
+ * and back since, which the status does not tell. What was unknown already does not change when its
+ * node is heard; so a node that did anything since voids what its silence was to bring. */
+static bool
+is_stale(struct apply *a, const struct plan_result *in, const struct allocation *row,
+         struct allocation *old)
+{
+    bool lost = str_eq(row->client_status, ALLOC_LOST);
+
+    if (!str_eq(old->client_status, row->alloc_states.v[0]->value) ||
+        is_newer(a, in, old->modify_index) || followup_gone(a, row->followup_eval_id))
+        return true;
+    if (!lost && !str_eq(row->client_status, ALLOC_UNKNOWN))
+        return false;
+    const struct node *n = state_node(a->t, a->tmp, old->node_id);
+    return (n != NULL && is_newer(a, in, n->modify_index)) || (lost && apply_may_run(a, old));
+}
+
+/* Of these nothing of the plan is done, nor what was to replace them (S13). */
 static void
 find_stale(struct apply *a, const struct plan_result *in, struct judged *d)
 {
@@ -103,9 +136,10 @@ find_stale(struct apply *a, const struct plan_result *in, struct judged *d)
         if (row->alloc_states.n != 1)
             continue;
         struct allocation *old = state_alloc(a->t, a->tmp, row->id);
-        if (old == NULL || (str_eq(old->client_status, row->alloc_states.v[0]->value) &&
-                            !(str_eq(row->client_status, ALLOC_LOST) && apply_may_run(a, old))))
+        if (old != NULL && !is_stale(a, in, row, old))
             continue;
+        if (old != NULL && !str_empty(row->followup_eval_id))
+            apply_settled(a, old, row->followup_eval_id);
         apply_place_of(a, &d->spared, row->id, 0);
         apply_place_of(a, &d->staying, row->id, 0);
         a->res->names_taken++;
@@ -131,11 +165,13 @@ find_tied(struct apply *a, const struct plan_result *in, struct judged *d)
 }
 
 static void
-stop_alloc(struct apply *a, const struct allocation *in)
+stop_alloc(struct apply *a, const struct plan_result *plan, const struct allocation *in)
 {
     const struct allocation *old = state_alloc(a->t, a->ctx, in->id);
     if (old == NULL)
         return;
+    /* nothing marks what has changed since the plan's snapshot */
+    ASSERT(in->alloc_states.n != 1 || !is_newer(a, plan, old->modify_index));
     struct allocation *al = codec_clone(a->ctx, &type_allocation, old);
     if (!str_empty(in->desired_status))
         al->desired_status = mem_strdup(al, in->desired_status);
@@ -164,7 +200,7 @@ update_alloc(struct apply *a, const struct allocation *in, const struct allocati
 {
     struct allocation *al = codec_clone(a->ctx, &type_allocation, old);
     struct allocation *up = codec_clone(al, &type_allocation, in);
-    bool mark = str_eq(up->client_status, ALLOC_UNKNOWN) || str_eq(up->client_status, ALLOC_LOST);
+    const struct alloc_state *seen = up->alloc_states.n == 1 ? up->alloc_states.v[0] : NULL;
     al->eval_id = up->eval_id;
     al->allocated_resources = up->allocated_resources;
     al->metrics = up->metrics;
@@ -172,16 +208,14 @@ update_alloc(struct apply *a, const struct allocation *in, const struct allocati
         al->deployment_id = up->deployment_id;
         al->deployment_status = up->deployment_status;
     }
-    if (mark && !alloc_client_terminal(old) && !str_eq(up->client_status, old->client_status)) {
-        al->client_status = up->client_status;
-        al->client_description = up->client_description;
-        if (str_eq(up->client_status, ALLOC_UNKNOWN))
-            apply_append_state(a, al, ALLOC_UNKNOWN);
-    }
-    /* it came back and is kept, if it did not go away again since */
-    if (up->alloc_states.n == 1 && alloc_was_unknown(old) &&
-        str_eq(up->alloc_states.v[0]->value, old->client_status))
+    if (seen == NULL || !alloc_was_unknown(old))
+        return al;
+    /* it came back and is kept, if it did not go away again since; its client may report on */
+    if (str_eq(seen->value, old->client_status) &&
+        (seen->time == 0 || seen->time == alloc_recorded(old, ALLOC_UNKNOWN)))
         apply_append_state(a, al, old->client_status);
+    else
+        a->res->names_taken++;
     return al;
 }
 
@@ -217,15 +251,19 @@ name_taken(struct apply *a, const struct allocation *in, const struct job *j, ui
     return false;
 }
 
-/* Nobody has stopped the silent allocation that is to be replaced, and its node is heard again
- * since the plan was made: nothing is decided before its client has spoken, and then anew (S8,
- * S13). */
+/* Nobody has stopped the silent allocation that is to be replaced, and it changed, or its node is
+ * heard again, since the plan was made: nothing is decided before its client has spoken, and then
+ * anew (S8, S13). */
 static bool
-came_back(struct apply *a, const struct allocation *in)
+came_back(struct apply *a, const struct plan_result *plan, const struct allocation *in)
 {
     const struct allocation *prev = state_alloc(a->t, a->tmp, in->previous_allocation);
 
-    if (prev == NULL || !alloc_live(prev) || !alloc_was_unknown(prev))
+    if (prev == NULL || !alloc_live(prev))
+        return false;
+    if (is_newer(a, plan, prev->modify_index))
+        return true;
+    if (!alloc_was_unknown(prev))
         return false;
     const struct node *n = state_node(a->t, a->tmp, prev->node_id);
     return n != NULL && node_responsive(n);
@@ -244,8 +282,9 @@ new_alloc(struct apply *a, const struct allocation *in)
 }
 
 static void
-place_alloc(struct apply *a, const struct allocation *in, const struct job *plan_job)
+place_alloc(struct apply *a, const struct plan_result *plan, const struct allocation *in)
 {
+    const struct job *plan_job = plan->job;
     const struct allocation *old = state_alloc(a->t, a->ctx, in->id);
     uint64_t jmi = old != NULL ? state_alloc_job_index(a->t, in->id) : 0;
     if (plan_job != NULL && str_eq(plan_job->id, in->job_id) &&
@@ -259,7 +298,7 @@ place_alloc(struct apply *a, const struct allocation *in, const struct job *plan
     if (jmi == 0 || !state_has_job_at(a->t, in->namespace, in->job_id, jmi))
         return;
     if (old == NULL &&
-        (name_taken(a, in, j, jmi) || name_may_run(a, in, j) || came_back(a, in))) {
+        (name_taken(a, in, j, jmi) || name_may_run(a, in, j) || came_back(a, plan, in))) {
         a->res->names_taken++;
         return;
     }
@@ -269,23 +308,35 @@ place_alloc(struct apply *a, const struct allocation *in, const struct job *plan
     link_previous(a, al);
 }
 
+static bool
+is_void(const struct judged *d, const struct allocation *al)
+{
+    return has(d->nodes, al->node_id) || has(d->spared, al->id);
+}
+
+/* Who makes room goes when what it is for was placed. */
 static void
 apply_judged(struct apply *a, const struct plan_result *in, struct judged *d)
 {
     for (size_t i = 0; i < in->stopped.n; i++) {
         const struct allocation *al = in->stopped.v[i];
-        if (has(d->nodes, al->node_id) || has(d->spared, al->id))
-            continue;
-        stop_alloc(a, al);
-        if (!str_empty(al->preempted_by_allocation))
-            apply_place_of(a, &d->preempted, al->id, i);
+        if (!is_void(d, al) && str_empty(al->preempted_by_allocation))
+            stop_alloc(a, in, al);
     }
     for (size_t i = 0; i < in->placed.n; i++) {
         const struct allocation *al = in->placed.v[i];
         if (has(d->staying, al->previous_allocation))
             a->res->names_taken++;
-        else if (!has(d->nodes, al->node_id) && !has(d->spared, al->id))
-            place_alloc(a, al, in->job);
+        else if (!is_void(d, al))
+            place_alloc(a, in, al);
+    }
+    for (size_t i = 0; i < in->stopped.n; i++) {
+        const struct allocation *al = in->stopped.v[i];
+        if (is_void(d, al) || str_empty(al->preempted_by_allocation) ||
+            state_alloc(a->t, a->tmp, al->preempted_by_allocation) == NULL)
+            continue; /* for nothing */
+        stop_alloc(a, in, al);
+        apply_place_of(a, &d->preempted, al->id, i);
     }
 }
 
@@ -429,8 +480,7 @@ merge_report(struct apply *a, const struct allocation *old, const struct allocat
     if (rep->network_status != NULL)
         al->network_status = rep->network_status;
     merge_health(a, al, rep);
-    if (str_eq(old->client_status, ALLOC_UNKNOWN) &&
-        !str_eq(al->client_status, ALLOC_UNKNOWN)) {
+    if (str_eq(old->client_status, ALLOC_UNKNOWN) && !str_eq(al->client_status, ALLOC_UNKNOWN)) {
         /* what runs again is settled by the scheduler; anything else is by itself */
         if (al->alloc_states.n > 0 && !str_eq(al->client_status, ALLOC_RUNNING))
             apply_append_state(a, al, al->client_status);

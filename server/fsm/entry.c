@@ -300,9 +300,8 @@ apply_drop_followups(struct apply *a, const struct touched_job *j)
         drop_followup(a, all.v[i]);
 }
 
-/* Nobody waits for news of this allocation any more. */
-static void
-settled(struct apply *a, const struct allocation *al, const char *followup)
+void
+apply_settled(struct apply *a, const struct allocation *al, const char *followup)
 {
     struct touched_job *j = apply_touch_job(a, al->namespace, al->job_id);
 
@@ -327,7 +326,7 @@ apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation 
     count_alloc(a, al, old);
     apply_note(a, STATE_ALLOCS, FSM_STORED, al->id, al);
     if (known)
-        settled(a, al, followup);
+        apply_settled(a, al, followup);
 }
 
 int64_t

@@ -101,6 +101,9 @@ int64_t apply_lost_after(struct apply *a, struct allocation *al);
 /* Of a fenced group, not ended by its client's word and not expired: it may run (doc/fencing.md).
  */
 bool apply_may_run(struct apply *a, struct allocation *al);
+/* Nobody waits for news of this allocation any more; `followup` (may be NULL) was to look after it,
+ * and lives as long as the entry. */
+void apply_settled(struct apply *a, const struct allocation *al, const char *followup);
 /* Records a change of client status (doc/reconnect.md 2.2). */
 void apply_append_state(struct apply *a, struct allocation *al, const char *value);
 

@@ -423,6 +423,7 @@ result_make(struct plan_check *v, struct plan_verdict *ret)
     struct plan_result *r = mem_new(v->ctx, struct plan_result);
 
     r->eval_id = v->plan->eval_id;
+    r->snapshot_index = v->plan->snapshot_index;
     r->job = job_ref_of(v->ctx, v->plan->job);
     r->stopped.v = mem_array(v->ctx, struct allocation *, v->plan->node_update.n);
     r->placed.v = mem_array(v->ctx, struct allocation *, v->plan->node_allocation.n);
@@ -506,6 +507,7 @@ plan_part(const struct plan_verdict *all, size_t max, struct plan_at *at, struct
     }
     *ret = (struct plan_result){
         .eval_id = r->eval_id,
+        .snapshot_index = r->snapshot_index,
         .job = r->job,
         .stopped = {r->stopped.v + from->stops, to->stops - from->stops},
         .placed = {r->placed.v + from->places, to->places - from->places},

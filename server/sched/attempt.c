@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/away.h"
 #include "api/eval.h"
 #include "api/terms.h"
 #include "common/mem.h"
@@ -28,14 +29,16 @@ stop_row(const void *ctx, const struct allocation *a)
     return s;
 }
 
-/* The client status that the plan is about: if the status is another by then, what follows from it
- * is void. */
+/* The client status that the plan is about, and when the last silence that is known began: with
+ * another status or a later silence, what follows is void (doc/reconnect.md S13). */
 static void
 note_seen(const void *ctx, struct allocation *row, const struct allocation *a)
 {
     struct alloc_state *seen = mem_new(ctx, struct alloc_state);
 
-    *seen = (struct alloc_state){.field = "ClientStatus", .value = a->client_status};
+    *seen = (struct alloc_state){.field = "ClientStatus",
+                                 .value = a->client_status,
+                                 .time = alloc_recorded(a, ALLOC_UNKNOWN)};
     row->alloc_states = (struct alloc_state_list){NULL, 0};
     list_add(ctx, row->alloc_states, seen);
 }
@@ -89,10 +92,9 @@ attempt_mark(struct attempt *t, const struct allocation *a, const char *followup
 
     s->followup_eval_id = followup;
     s->client_status = client_status;
-    if (client_status != NULL) {
+    if (client_status != NULL)
         s->desired_description = DESC_SILENT;
-        note_seen(t->out, s, a);
-    }
+    note_seen(t->out, s, a);
     list_add(t->plan, t->plan->node_update, s);
 }
 

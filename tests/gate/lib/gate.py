@@ -300,6 +300,24 @@ class Gate:
         self.ev(p)
         return n1, n2, p, self.alloc(x)
 
+    # --- holds ---
+    def held(self, point, match, call, first=None):
+        """What `call` makes is held there. first: a hold that takes what comes before, and lets it go."""
+        h = self.post("/v1/test/hold", {"point": point, "match": match})["ID"]
+        t, box = in_thread(call)
+        if first is not None:
+            self.a.until(lambda: any(x["ID"] == first and x["Held"] for x in self.get("/v1/test/held")), point)
+            self.post("/v1/test/release", {"ID": first})
+        self.a.until(lambda: any(x["ID"] == h and x["Held"] for x in self.get("/v1/test/held")) or not t.is_alive(), point)
+        assert t.is_alive(), (point, box)
+        return h, t, box
+
+    def let_go(self, *all):
+        for h, t, _ in all:
+            self.post("/v1/test/release", {"ID": h})
+            t.join(60)
+            assert not t.is_alive()
+
     def stop(self):
         self.a.stop()
 

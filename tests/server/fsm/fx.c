@@ -266,14 +266,37 @@ ready_node(struct fx *f, const char *id)
 struct fsm_result *
 place(struct fx *f, struct allocation *a, struct allocation *stop)
 {
+    return place_as_of(f, a, stop, f->index);
+}
+
+struct fsm_result *
+place_as_of(struct fx *f, struct allocation *a, struct allocation *stop, uint64_t snapshot)
+{
     struct intent *in = intent_new(f, 0);
     in->plan_result = type_new(in, &type_plan_result);
+    in->plan_result->snapshot_index = snapshot;
     in->plan_result->job = get_job(f, a != NULL ? a->job_id : stop->job_id);
     if (a != NULL)
         list_add(in, in->plan_result->placed, a);
     if (stop != NULL)
         list_add(in, in->plan_result->stopped, stop);
     return apply(f, in);
+}
+
+struct allocation *
+row_of(struct fx *f, const char *id, const char *node, const char *seen, const char *becomes)
+{
+    struct allocation *s = type_new(f, &type_allocation);
+    struct alloc_state *st = type_new(s, &type_alloc_state);
+    s->id = id;
+    s->namespace = NS_DEFAULT;
+    s->job_id = "web";
+    s->node_id = node;
+    s->client_status = becomes;
+    st->field = "ClientStatus";
+    st->value = seen;
+    list_add(s, s->alloc_states, st);
+    return s;
 }
 
 struct fsm_result *

@@ -49,6 +49,12 @@ struct fsm_result *delete_pool(struct fx *f, const char *name);
 struct fsm_result *node_status(struct fx *f, const char *id, const char *status);
 void ready_node(struct fx *f, const char *id);
 struct fsm_result *place(struct fx *f, struct allocation *a, struct allocation *stop);
+/* A plan that was made of the state at that index. */
+struct fsm_result *place_as_of(struct fx *f, struct allocation *a, struct allocation *stop,
+                               uint64_t snapshot);
+/* What a plan does to it, having seen that client status. */
+struct allocation *row_of(struct fx *f, const char *id, const char *node, const char *seen,
+                          const char *becomes);
 struct fsm_result *report(struct fx *f, const char *node_id, const char *alloc_id, const char *status);
 struct job *patient_job(struct fx *f, const char *id);
 

@@ -262,22 +262,6 @@ START_TEST(one_of_a_rack_that_was_heard_stays)
 }
 END_TEST
 
-static struct allocation *
-row_of(struct fx *f, const char *id, const char *node, const char *seen, const char *becomes)
-{
-    struct allocation *s = type_new(f, &type_allocation);
-    struct alloc_state *st = type_new(s, &type_alloc_state);
-    s->id = id;
-    s->namespace = NS_DEFAULT;
-    s->job_id = "web";
-    s->node_id = node;
-    s->client_status = becomes;
-    st->field = "ClientStatus";
-    st->value = seen;
-    list_add(s, s->alloc_states, st);
-    return s;
-}
-
 /* S13, S19: what clients said since the plan's snapshot makes void what it wanted, with what was to replace
  * it; who is back needs no evaluation that was to look after it. */
 START_TEST(marks_hold_while_nobody_spoke)

@@ -124,7 +124,9 @@ START_TEST(update_in_place_keeps_what_came_between)
     stop->desired_description = "preempted";
     stop->preempted_by_allocation = "b1";
     stop->followup_eval_id = "eval-3";
-    place(f, NULL, stop);
+    struct job *high = make_job(f, "high", 1);
+    put_job(f, high, NULL);
+    place(f, make_alloc(f, high, "b1", "n1"), stop);
     struct intent *in = intent_new(f, 0);
     in->alloc_transition = type_new(in, &type_intent_alloc_transition);
     in->alloc_transition->alloc_ids = strs(in, "a1", NULL);
@@ -142,6 +144,136 @@ START_TEST(update_in_place_keeps_what_came_between)
     ck_assert_str_eq(a->followup_eval_id, "eval-3");
     ck_assert(a->desired_transition != NULL && a->desired_transition->migrate.v);
     ck_assert_str_eq(a->client_status, ALLOC_RUNNING);
+    fx_free(f);
+}
+END_TEST
+
+/* S13: running when the plan was made, away and back since: the status is the same. */
+START_TEST(marks_hold_while_nothing_changed)
+{
+    static const char *const marks[] = {ALLOC_LOST, ALLOC_UNKNOWN};
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
+        struct fx *f = fx_new();
+        ready_node(f, "n1");
+        ready_node(f, "n2");
+        struct job *j = patient_job(f, "web");
+        put_job(f, j, NULL);
+        place(f, make_alloc(f, j, "a1", "n1"), NULL);
+        report(f, "n1", "a1", ALLOC_RUNNING);
+        node_status(f, "n1", NODE_DOWN);
+        uint64_t snapshot = f->index;
+        struct evaluation *ev = make_eval(f, j, "timeout");
+        ev->triggered_by = TRIGGER_MAX_DISCONNECT;
+        ev->wait_until = f->now + 1000 * NS_PER_S;
+        struct intent *up = intent_new(f, 0);
+        up->eval_update = type_new(up, &type_intent_eval_update);
+        list_add(up, up->eval_update->evals, ev);
+        apply(f, up);
+        node_status(f, "n1", NODE_READY);
+        report(f, "n1", "a1", ALLOC_RUNNING);
+        struct allocation *a2 = make_alloc(f, j, "a2", "n2");
+        struct allocation *mark = row_of(f, "a1", "n1", ALLOC_RUNNING, marks[i]);
+        a2->previous_allocation = "a1";
+        mark->followup_eval_id = "timeout";
+        ck_assert_uint_eq(place_as_of(f, a2, mark, snapshot)->names_taken, 2);
+        ck_assert_str_eq(get_alloc(f, "a1")->client_status, ALLOC_RUNNING);
+        ck_assert_ptr_null(get_alloc(f, "a2"));
+        ck_assert_str_eq(get_eval(f, "timeout")->status, EVAL_CANCELED); /* S19 */
+        ck_assert_uint_eq(place_as_of(f, a2, NULL, snapshot)->names_taken, 1); /* unmarked */
+        ck_assert_ptr_null(get_alloc(f, "a2"));
+        fx_free(f);
+    }
+}
+END_TEST
+
+/* An allocation that nobody would look after again is not marked, nor is one whose node was heard
+ * while it was unknown all the time. */
+START_TEST(marks_hold_with_their_node_and_their_evaluation)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = patient_job(f, "web");
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    node_status(f, "n1", NODE_DOWN);
+    struct evaluation *ev = make_eval(f, j, "gone");
+    ev->status = EVAL_CANCELED;
+    struct intent *up = intent_new(f, 0);
+    up->eval_update = type_new(up, &type_intent_eval_update);
+    list_add(up, up->eval_update->evals, ev);
+    apply(f, up);
+    struct allocation *mark = row_of(f, "a1", "n1", ALLOC_RUNNING, ALLOC_UNKNOWN);
+    mark->followup_eval_id = "gone";
+    ck_assert_uint_eq(place(f, NULL, mark)->names_taken, 1);
+    ck_assert_str_eq(get_alloc(f, "a1")->client_status, ALLOC_RUNNING);
+    node_status(f, "n1", NODE_READY);
+    node_status(f, "n1", NODE_DOWN);
+    uint64_t snapshot = f->index, unchanged = get_alloc(f, "a1")->modify_index;
+    struct allocation *lost = row_of(f, "a1", "n1", ALLOC_UNKNOWN, ALLOC_LOST);
+    node_status(f, "n1", NODE_READY);
+    ck_assert_uint_eq(get_alloc(f, "a1")->modify_index, unchanged);
+    ck_assert_uint_eq(place_as_of(f, NULL, lost, snapshot)->names_taken, 1);
+    ck_assert_str_eq(get_alloc(f, "a1")->client_status, ALLOC_UNKNOWN);
+    ck_assert_uint_eq(place(f, NULL, lost)->names_taken, 0);
+    fx_free(f);
+}
+END_TEST
+
+/* Back, and away again before the entry comes: another silence, which nobody has settled. */
+START_TEST(a_return_is_settled_of_the_silence_that_was_seen)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = patient_job(f, "web");
+    put_job(f, j, NULL);
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    struct allocation *back = row_of(f, "a1", "n1", ALLOC_RUNNING, ALLOC_RUNNING);
+    for (int i = 0; i < 2; i++) {
+        node_status(f, "n1", NODE_DOWN);
+        node_status(f, "n1", NODE_READY);
+        report(f, "n1", "a1", ALLOC_RUNNING);
+        const struct allocation *a = get_alloc(f, "a1");
+        ck_assert_uint_eq(a->alloc_states.n, (size_t)i + 1);
+        if (i == 0)
+            back->alloc_states.v[0]->time = a->alloc_states.v[0]->time;
+        f->now += NS_PER_S;
+    }
+    uint64_t snapshot = f->index;
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    ck_assert_uint_eq(place_as_of(f, back, NULL, snapshot)->names_taken, 1);
+    ck_assert_uint_eq(get_alloc(f, "a1")->alloc_states.n, 2);
+    back->alloc_states.v[0]->time = get_alloc(f, "a1")->alloc_states.v[1]->time;
+    ck_assert_uint_eq(place_as_of(f, back, NULL, snapshot)->names_taken, 0);
+    ck_assert_uint_eq(get_alloc(f, "a1")->alloc_states.n, 3);
+    fx_free(f);
+}
+END_TEST
+
+/* What was to be placed is not: its name is taken by now. */
+START_TEST(nobody_makes_room_for_what_is_not_placed)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *low = make_job(f, "low", 1), *high = make_job(f, "high", 1);
+    put_job(f, low, NULL);
+    put_job(f, high, NULL);
+    place(f, make_alloc(f, low, "a1", "n1"), NULL);
+    struct allocation *b0 = make_alloc(f, high, "b0", "n1"), *b1 = make_alloc(f, high, "b1", "n1");
+    b1->name = b0->name;
+    place(f, b0, NULL);
+    struct allocation *evict = type_new(f, &type_allocation);
+    evict->id = "a1";
+    evict->job_id = "low";
+    evict->namespace = NS_DEFAULT;
+    evict->node_id = "n1";
+    evict->desired_status = ALLOC_DESIRED_EVICT;
+    evict->preempted_by_allocation = "b1";
+    struct fsm_result *r = place(f, b1, evict);
+    ck_assert_uint_eq(r->names_taken, 1);
+    ck_assert_str_eq(get_alloc(f, "a1")->desired_status, ALLOC_DESIRED_RUN);
+    ck_assert_uint_eq(FSM_COUNT(r, EVALS, STORED), 0);
     fx_free(f);
 }
 END_TEST
@@ -346,5 +478,8 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("fsm-plan", 60, a_live_name_is_placed_once, a_system_name_is_placed_once_per_node,
                    what_is_not_stopped_is_not_replaced, update_in_place_keeps_what_came_between,
+                   nobody_makes_room_for_what_is_not_placed, marks_hold_while_nothing_changed,
+                   marks_hold_with_their_node_and_their_evaluation,
+                   a_return_is_settled_of_the_silence_that_was_seen,
                    placements_cost_what_they_are, evaluations_cost_what_they_are,
                    nodes_cost_what_they_are, collecting_costs_what_it_is, a_return_costs_what_it_is)
