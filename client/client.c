@@ -193,8 +193,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
     g->hold = (struct hold){.released = on_released, .arg = c};
     copy_config(g, cfg);
     c->link = link_new(g, &link_events, c);
-    c->allocs =
-        (struct allocs){.g = g, .events = &alloc_events, .arg = c};
+    c->allocs = (struct allocs){.g = g, .events = &alloc_events, .arg = c};
     c->gc = gc_new(&c->allocs);
     c->reg = (struct registration){.g = g, .events = &register_events, .arg = c};
     c->sync = sync_new(&c->allocs, c->gc, &c->gone, &c->reg);
@@ -230,7 +229,7 @@ client_start(struct client *c, struct err *e)
         ended += alloc_runner_terminal(ar);
     log_info("client", "client started", "node_id", c->g->node_id, "allocations",
              LOG_U64(HASH_COUNT(c->allocs.all)), "ended", LOG_U64(ended), NULL);
-    ALLOCS_EACH(&c->allocs, ar)
+    ALLOCS_EACH (&c->allocs, ar)
         alloc_runner_resume(ar);
     link_start(c->link);
     engines_start(c->engines);
@@ -253,7 +252,7 @@ stop_for_good(struct client *c)
     gc_stop(c->gc);
     streams_stop(c->streams);
     execs_stop(c->execs);
-    ALLOCS_EACH(&c->allocs, ar)
+    ALLOCS_EACH (&c->allocs, ar)
         alloc_runner_detach(ar);
     local_stop(c->g->local);
 }
@@ -317,7 +316,7 @@ client_stop(struct client *c, void (*done)(void *arg), void *arg)
         c->quit_timer =
             timer_start(c->g->loop, c->g->cfg.agent->max_kill_timeout / NS_PER_MS + QUIT_EXTRA_MS,
                         quit_overdue, c);
-        ALLOCS_EACH(&c->allocs, ar)
+        ALLOCS_EACH (&c->allocs, ar)
             alloc_runner_remove(ar);
     } else {
         stop_for_good(c);
@@ -381,7 +380,7 @@ client_info(const struct client *c, struct client_info *ret)
             c->reg.last_heartbeat_ns ? clock_mono_ns() - c->reg.last_heartbeat_ns : -1,
         .registered = c->reg.registered,
     };
-    ALLOCS_EACH(&c->allocs, ar) {
+    ALLOCS_EACH (&c->allocs, ar) {
         ret->allocs++;
         if (alloc_runner_terminal(ar))
             ret->allocs_terminal++;
@@ -456,17 +455,18 @@ target(struct operation *op, const char *alloc_id, const char *task, struct allo
     return *ret_tr != NULL;
 }
 
-static const char restart_all_text[] = "User requested all tasks to restart";
-static const char restart_running_text[] = "User requested running tasks to restart";
-
-static void
-restart_one(struct task_runner *tr, bool all)
+/* An end of the whole that is under way, poststop tasks in it, is not called back for some tasks.
+ */
+static bool
+is_ending(const struct alloc_runner *ar)
 {
-    const char *why = all ? restart_all_text : restart_running_text;
-    unsigned acts = task_sm_restart(&tr->sm, clock_wall_ns(), why);
-    if (acts == 0 && all)
-        acts = task_sm_rerun(&tr->sm, clock_wall_ns(), why);
-    task_runner_act(tr, acts);
+    bool killed = false, over = true;
+    for (size_t i = 0; i < ar->n; i++) {
+        const struct task_sm *m = &ar->tasks[i].sm;
+        killed = killed || (task_sm_live(m->t) && m->t->kill);
+        over = over && (m->cfg.role == ROLE_POSTSTOP || !task_sm_live(m->t));
+    }
+    return ar->a.rec->stopping || killed || over;
 }
 
 void
@@ -478,21 +478,25 @@ client_alloc_restart(struct client *c, const char *alloc_id, const char *task, b
     struct task_runner *tr;
     if (!target(op, alloc_id, task, &ar, &tr))
         return;
-    if (alloc_runner_terminal(ar) || ar->a.rec->stopping) {
+    if (is_ending(ar)) {
         err_set(&op->e, -ERR_CONFLICT,
-                "allocation \"%s\" has ended or is to stop: it cannot restart", ar->a.id);
+                "restart of an alloc that should not run: \"%s\" has ended or is to stop",
+                ar->a.id);
         return;
     }
     if (tr && tr->sm.t->phase != TASK_RUNNING && tr->sm.t->phase != TASK_DELAY) {
         err_set(&op->e, -ERR_CONFLICT, "task \"%s\" is not running", tr->sm.t->name);
         return;
     }
-    if (tr) {
-        restart_one(tr, false);
+    if (!tr && all_tasks) {
+        alloc_runner_begin_anew(ar, "User requested all tasks to restart");
         return;
     }
     for (size_t i = 0; i < ar->n; i++)
-        restart_one(&ar->tasks[i], all_tasks);
+        if (!tr || tr == &ar->tasks[i])
+            task_runner_act(&ar->tasks[i],
+                            task_sm_restart(&ar->tasks[i].sm, clock_wall_ns(),
+                                            "User requested running tasks to restart"));
 }
 
 /* Asks for something of the task, or of all tasks, that run. */
@@ -562,7 +566,7 @@ void
 client_gc(struct client *c, client_done *done, void *arg)
 {
     struct operation *op = operation_new(c, done, arg);
-    ALLOCS_EACH(&c->allocs, ar)
+    ALLOCS_EACH (&c->allocs, ar)
         op->left += gc_collect(c->gc, ar, GC_ASKED, operation_part, op);
 }
 
@@ -595,7 +599,7 @@ client_meta_apply(struct client *c, const struct value *meta, client_done *done,
 void
 client_each_live(struct client *c, client_alloc_fn *fn, void *arg)
 {
-    ALLOCS_EACH(&c->allocs, ar)
+    ALLOCS_EACH (&c->allocs, ar)
         if (!alloc_runner_terminal(ar))
             fn(arg, ar->a.rec->alloc);
 }

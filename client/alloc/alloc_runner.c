@@ -374,6 +374,17 @@ alloc_runner_stop(struct alloc_runner *ar)
 }
 
 void
+alloc_runner_begin_anew(struct alloc_runner *ar, const char *why)
+{
+    /* all are marked before one that is dead already could be started */
+    ar->stepping = true;
+    for (size_t i = 0; i < ar->n; i++)
+        task_runner_act(&ar->tasks[i], task_sm_rewind(&ar->tasks[i].sm, clock_wall_ns(), why));
+    ar->stepping = false;
+    step(&ar->a);
+}
+
+void
 alloc_runner_remove(struct alloc_runner *ar)
 {
     if (ar->removed)

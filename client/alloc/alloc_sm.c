@@ -117,9 +117,21 @@ main_started(task_list tasks, size_t n)
     return true;
 }
 
+/* An allocation that begins anew: nobody starts before all that ran have ended. */
+static bool
+rewinds(task_list tasks, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (tasks[i]->t->rewind)
+            return true;
+    return false;
+}
+
 static void
 start_some(task_list tasks, size_t n, struct alloc_verdict *v)
 {
+    if (rewinds(tasks, n))
+        return;
     bool main_may = prestart_done(tasks, n);
     bool poststart_may = main_started(tasks, n);
     for (size_t i = 0; i < n; i++) {

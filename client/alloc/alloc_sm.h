@@ -9,7 +9,8 @@
  * An ephemeral prestart task must succeed and a prestart sidecar must run before main tasks start.
  * Poststart tasks start when every main task has started. A failed task (poststop aside), a dead
  * leader, or a set of tasks in which only sidecars are left ends the others: the leader first, then
- * the other tasks, then sidecars.
+ * the other tasks, then sidecars. An allocation that begins anew (task_sm_rewind() of each task)
+ * ends whatever runs, all at once, before its first task starts.
  */
 #ifndef PADDOCK_CLIENT_ALLOC_ALLOC_SM_H
 #define PADDOCK_CLIENT_ALLOC_ALLOC_SM_H

@@ -118,7 +118,7 @@ launch_continue(struct task_runner *tr)
     struct alloc_core *ar = tr->ar;
     if (!tr->launching || tr->asked || ar->stopped)
         return;
-    if (tr->sm.t->kill) {
+    if (task_sm_unwanted(tr->sm.t)) {
         if (tr->handle->abort && !tr->handle->abort(tr))
             return;
         given_up(tr);
@@ -208,9 +208,9 @@ task_runner_act(struct task_runner *tr, unsigned acts)
         rearm(tr);
     if (acts & TASK_ACT_LAUNCH)
         launch_begin(tr, false);
-    else if (tr->launching && tr->sm.t->kill)
+    else if (tr->launching && task_sm_unwanted(tr->sm.t))
         launch_continue(tr); /* killed while it waits for something */
-    else if (tr->sm.t->kill && tr->sm.t->phase == TASK_LAUNCHING && tr->handle->give_up)
+    else if (task_sm_unwanted(tr->sm.t) && tr->sm.t->phase == TASK_LAUNCHING && tr->handle->give_up)
         tr->handle->give_up(tr);
     if (acts & TASK_ACT_REPORT)
         tr->events->changed(tr->ar);

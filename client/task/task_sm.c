@@ -23,13 +23,13 @@
 static const uint16_t next_phases[] = {
     [TASK_WAIT] = 1 << TASK_LAUNCHING | 1 << TASK_DEAD,
     [TASK_LAUNCHING] = 1 << TASK_RUNNING | 1 << TASK_DELAY | 1 << TASK_DEAD | 1 << TASK_FORCED |
-                       1 << TASK_LAUNCHING,
+                       1 << TASK_LAUNCHING | 1 << TASK_WAIT,
     [TASK_RUNNING] = 1 << TASK_DELAY | 1 << TASK_GRACE | 1 << TASK_STOPPING | 1 << TASK_DEAD |
-                     1 << TASK_LAUNCHING,
-    [TASK_DELAY] = 1 << TASK_LAUNCHING | 1 << TASK_DEAD,
-    [TASK_GRACE] = 1 << TASK_STOPPING | 1 << TASK_DEAD | 1 << TASK_LAUNCHING,
-    [TASK_STOPPING] = 1 << TASK_FORCED | 1 << TASK_DEAD | 1 << TASK_LAUNCHING,
-    [TASK_FORCED] = 1 << TASK_DEAD | 1 << TASK_LAUNCHING,
+                     1 << TASK_LAUNCHING | 1 << TASK_WAIT,
+    [TASK_DELAY] = 1 << TASK_LAUNCHING | 1 << TASK_DEAD | 1 << TASK_WAIT,
+    [TASK_GRACE] = 1 << TASK_STOPPING | 1 << TASK_DEAD | 1 << TASK_LAUNCHING | 1 << TASK_WAIT,
+    [TASK_STOPPING] = 1 << TASK_FORCED | 1 << TASK_DEAD | 1 << TASK_LAUNCHING | 1 << TASK_WAIT,
+    [TASK_FORCED] = 1 << TASK_DEAD | 1 << TASK_LAUNCHING | 1 << TASK_WAIT,
     [TASK_DEAD] = 1 << TASK_WAIT,
 };
 
@@ -134,7 +134,23 @@ die(struct task_sm *m, int64_t now_ns, bool failed)
     m->t->state->failed = m->t->state->failed || failed;
     m->t->state->finished_at = now_ns;
     m->t->deadline = 0;
-    m->t->restart = false;
+    m->t->restart = m->t->rewind = false;
+    return CHANGED | TASK_ACT_TIMER;
+}
+
+/* Waits for its turn as if it never ran; Restarts and events stay. */
+static unsigned
+wait_again(struct task_sm *m)
+{
+    struct client_task *t = m->t;
+    move(m, TASK_WAIT);
+    set_state(m, "pending");
+    t->kill = t->kill_fails = t->restart = t->rewind = false;
+    t->state->failed = false;
+    t->state->finished_at = 0;
+    t->state->started_at = 0;
+    t->attempts = 0;
+    t->deadline = 0;
     return CHANGED | TASK_ACT_TIMER;
 }
 
@@ -248,6 +264,10 @@ after_exit(struct task_sm *m, int64_t now_ns, uint64_t rnd, bool success)
 {
     if (m->t->kill)
         return killed(m, now_ns);
+    if (m->t->rewind) {
+        emit_restarting(m, now_ns, "", 0);
+        return wait_again(m);
+    }
     if (m->t->restart) {
         emit_restarting(m, now_ns, "", 0);
         return launch(m) | TASK_ACT_REPORT;
@@ -285,7 +305,7 @@ task_sm_started(struct task_sm *m, int64_t now_ns, int64_t started_ns)
     if (t->state->started_at == 0 || t->launches > 1)
         t->state->started_at = started_ns;
     move(m, TASK_RUNNING);
-    if (t->kill) /* while it was being launched */
+    if (task_sm_unwanted(t)) /* while it was being launched */
         return CHANGED | begin_kill(m, now_ns, true);
     return CHANGED;
 }
@@ -311,6 +331,8 @@ task_sm_start_failed(struct task_sm *m, int64_t now_ns, uint64_t rnd, const char
     emit(m, ev);
     if (m->t->kill)
         return killed(m, now_ns);
+    if (m->t->rewind)
+        return wait_again(m);
     if (!recoverable)
         return not_restarting(m, now_ns, "Error was unrecoverable");
     return apply_policy(m, now_ns, rnd);
@@ -319,9 +341,9 @@ task_sm_start_failed(struct task_sm *m, int64_t now_ns, uint64_t rnd, const char
 unsigned
 task_sm_aborted(struct task_sm *m, int64_t now_ns)
 {
-    if (m->t->phase != TASK_LAUNCHING || !m->t->kill)
+    if (m->t->phase != TASK_LAUNCHING || !task_sm_unwanted(m->t))
         return 0;
-    return killed(m, now_ns);
+    return m->t->kill ? killed(m, now_ns) : wait_again(m);
 }
 
 static void
@@ -461,16 +483,22 @@ task_sm_kill(struct task_sm *m, int64_t now_ns, enum task_kill_reason why, const
     }
 }
 
+static void
+emit_restart_signal(struct task_sm *m, int64_t now_ns, const char *reason)
+{
+    struct task_event *ev = task_event_new(m->t, TASK_EVENT_RESTART_SIGNAL, now_ns);
+    ev->restart_reason = mem_strdup(ev, reason);
+    task_event_detail(ev, "restart_reason", "%s", reason);
+    emit(m, ev);
+}
+
 unsigned
 task_sm_restart(struct task_sm *m, int64_t now_ns, const char *reason)
 {
     struct client_task *t = m->t;
-    if (t->kill || t->restart || (t->phase != TASK_RUNNING && t->phase != TASK_DELAY))
+    if (task_sm_unwanted(t) || t->restart || (t->phase != TASK_RUNNING && t->phase != TASK_DELAY))
         return 0;
-    struct task_event *ev = task_event_new(t, TASK_EVENT_RESTART_SIGNAL, now_ns);
-    ev->restart_reason = mem_strdup(ev, reason);
-    task_event_detail(ev, "restart_reason", "%s", reason);
-    emit(m, ev);
+    emit_restart_signal(m, now_ns, reason);
     if (t->phase == TASK_DELAY) {
         t->deadline = now_ns;
         return CHANGED | TASK_ACT_TIMER;
@@ -480,23 +508,17 @@ task_sm_restart(struct task_sm *m, int64_t now_ns, const char *reason)
 }
 
 unsigned
-task_sm_rerun(struct task_sm *m, int64_t now_ns, const char *reason)
+task_sm_rewind(struct task_sm *m, int64_t now_ns, const char *reason)
 {
     struct client_task *t = m->t;
-    if (t->phase != TASK_DEAD)
+    if (t->phase == TASK_WAIT || (t->phase != TASK_DEAD && task_sm_unwanted(t)))
         return 0;
-    struct task_event *ev = task_event_new(t, TASK_EVENT_RESTART_SIGNAL, now_ns);
-    ev->restart_reason = mem_strdup(ev, reason);
-    task_event_detail(ev, "restart_reason", "%s", reason);
-    emit(m, ev);
-    move(m, TASK_WAIT);
-    set_state(m, "pending");
-    t->kill = t->kill_fails = t->restart = false;
-    t->state->failed = false;
-    t->state->finished_at = 0;
-    t->state->started_at = 0;
-    t->attempts = 0;
-    return CHANGED;
+    emit_restart_signal(m, now_ns, reason);
+    if (!task_sm_process(t))
+        return wait_again(m);
+    t->rewind = true;
+    t->restart = false;
+    return t->phase == TASK_RUNNING ? begin_kill(m, now_ns, true) : CHANGED;
 }
 
 unsigned
@@ -549,4 +571,10 @@ bool
 task_sm_started_once(const struct client_task *t)
 {
     return t->state->started_at != 0;
+}
+
+bool
+task_sm_unwanted(const struct client_task *t)
+{
+    return t->kill || t->rewind;
 }

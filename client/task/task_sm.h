@@ -6,7 +6,7 @@
  *
  *      WAIT -> LAUNCHING -> RUNNING -> (exit) -> DELAY -> LAUNCHING ...
  *                              |                   \-> DEAD
- *                              \-> GRACE -> STOPPING -> FORCED -> (exit) -> DEAD or LAUNCHING
+ *                              \-> GRACE -> STOPPING -> FORCED -> (exit) -> DEAD, LAUNCHING or WAIT
  *
  * The restart policy counts restarts per window: the window begins with the task, and again at the
  * first failure after its end. Restarts that an operator asks for are not counted.
@@ -93,7 +93,7 @@ unsigned task_sm_started(struct task_sm *m, int64_t now_ns, int64_t started_ns);
  * here and below: 64 random bits for the jitter of the delay. */
 unsigned task_sm_start_failed(struct task_sm *m, int64_t now_ns, uint64_t rnd, const char *type,
                               const char *why, bool recoverable);
-/* A launch that was not begun, because it was killed before: the end. */
+/* A launch that was not begun, because it was unwanted before. */
 unsigned task_sm_aborted(struct task_sm *m, int64_t now_ns);
 unsigned task_sm_exited(struct task_sm *m, int64_t now_ns, uint64_t rnd,
                         const struct task_exit *x);
@@ -107,8 +107,9 @@ unsigned task_sm_kill(struct task_sm *m, int64_t now_ns, enum task_kill_reason w
                       const char *sibling, bool no_shutdown_delay);
 /* Ends and starts it again, not counted. Only while it runs or waits for a restart; else 0. */
 unsigned task_sm_restart(struct task_sm *m, int64_t now_ns, const char *reason);
-/* A dead task goes back to WAIT (alloc restart -all-tasks). */
-unsigned task_sm_rerun(struct task_sm *m, int64_t now_ns, const char *reason);
+/* Sends it back to WAIT from any phase, once its process has ended; not counted. For each task of
+ * an allocation that begins anew (alloc restart -all-tasks). 0: it waits, or is to end for good. */
+unsigned task_sm_rewind(struct task_sm *m, int64_t now_ns, const char *reason);
 /* Notes that an operator's signal was sent. */
 unsigned task_sm_signaled(struct task_sm *m, int64_t now_ns, const char *signal,
                           const char *reason);
@@ -118,6 +119,8 @@ unsigned task_sm_note(struct task_sm *m, int64_t now_ns, const char *type, const
 bool task_sm_live(const struct client_task *t);    /* not DEAD */
 bool task_sm_process(const struct client_task *t); /* there is, or may be, a process */
 bool task_sm_started_once(const struct client_task *t);
+/* To be killed, or sent back: a launch that is under way is given up. */
+bool task_sm_unwanted(const struct client_task *t);
 
 /* Event types, as the API has them. */
 #define TASK_EVENT_RECEIVED "Received"
