@@ -8,6 +8,8 @@
 
 #include "api/api.h"
 
+enum { AWAY_CHAIN_MAX = 256 }; /* replacements of replacements that are followed */
+
 /* At most one allocation of a name runs at a time (doc/fencing.md). */
 bool group_fenced(const struct task_group *tg);
 /* How long an allocation of the group may be unknown before it is lost, ns; 0: not at all. Of a

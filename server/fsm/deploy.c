@@ -246,7 +246,7 @@ apply_deployment_health(struct apply *a, const struct intent_deployment_health *
     return 0;
 }
 
-/* --- plans, garbage, the end of an entry --- */
+/* --- plans --- */
 
 void
 apply_plan_deployments(struct apply *a, const struct plan_result *in)
@@ -265,15 +265,4 @@ apply_plan_deployments(struct apply *a, const struct plan_result *in)
         if (td != NULL && deployment_active(td->d))
             set_status(a, td, in->deployment_updates.v[i]);
     }
-}
-
-void
-apply_reap_deployment(struct apply *a, const char *id)
-{
-    const struct deployment *d = state_deployment(a->t, a->ctx, id);
-
-    if (d == NULL || deployment_active(d))
-        return;
-    state_del(a->t, a->index, DEPLOYMENTS, id);
-    (void)apply_gone(a, STATE_DEPLOYMENTS, d);
 }

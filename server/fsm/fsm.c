@@ -92,27 +92,6 @@ apply_eval_update(struct apply *a, const struct intent_eval_update *in)
 }
 
 int
-apply_reap(struct apply *a, const struct intent_reap *in)
-{
-    for (size_t i = 0; i < in->allocs.n; i++) {
-        struct allocation *al = state_alloc(a->t, a->ctx, in->allocs.v[i]);
-        if (al == NULL || alloc_live(al) || apply_may_run(a, al))
-            continue;
-        state_del(a->t, a->index, ALLOCS, al->id);
-        (void)apply_gone(a, STATE_ALLOCS, al);
-    }
-    for (size_t i = 0; i < in->evals.n; i++)
-        (void)apply_remove(a, EVALS, in->evals.v[i]);
-    for (size_t i = 0; i < in->deployments.n; i++)
-        apply_reap_deployment(a, in->deployments.v[i]);
-    for (size_t i = 0; i < in->jobs.n; i++)
-        apply_reap_job(a, in->jobs.v[i]);
-    for (size_t i = 0; i < in->nodes.n; i++)
-        apply_reap_node(a, in->nodes.v[i], in->down_before);
-    return 0;
-}
-
-int
 apply_scheduler_config(struct apply *a, const struct scheduler_configuration *in)
 {
     struct scheduler_configuration *c =

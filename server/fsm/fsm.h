@@ -95,4 +95,14 @@ struct fsm_result *fsm_refused(const void *ctx, uint64_t index, const struct err
  * effect. Shut by the gate (S6), or since the node's pool is not there. */
 bool fsm_gate_shut(struct state_txn *t, void *ctx, const char *node_id);
 
+/* What the collector may take, whatever its age, as `t` has it; asked again when its entry is
+ * applied. `j`: the job as registered, NULL: there is none. */
+/* Over on both sides, or on the client's when the job is not wanted any more (else what ended by
+ * itself fills its place), and no link of a chain. */
+bool fsm_alloc_may_go(struct state_txn *t, const struct allocation *al, const struct job *j);
+/* Apart from its allocations, with which it stays. */
+bool fsm_eval_may_go(const struct evaluation *ev, const struct job *j);
+bool fsm_job_may_go(struct state_txn *t, const struct job *j);
+bool fsm_deployment_may_go(struct state_txn *t, const struct deployment *d);
+
 #endif

@@ -135,7 +135,6 @@ struct touched_deployment *apply_touch_deployment(struct apply *a, const char *i
 void apply_count_deployed(struct apply *a, struct allocation *al, const struct allocation *old);
 /* Those of a plan: a new one, and changes of status of those that are not over. */
 void apply_plan_deployments(struct apply *a, const struct plan_result *in);
-void apply_reap_deployment(struct apply *a, const char *id);
 
 /* --- nodes --- */
 /* Appended to those of the node; `message` and `subsystem` are constants. */
@@ -147,7 +146,6 @@ void apply_node_evals(struct apply *a, const char *node_id);
 /* A pool that is not there yet; texts are constants or live as long as the entry. */
 void apply_make_pool(struct apply *a, const char *name, const char *description);
 
-void apply_reap_job(struct apply *a, const struct job_ref *ref);
 /* GC of a node (rule S14), if it may go. */
 void apply_reap_node(struct apply *a, const char *id, int64_t down_before);
 

@@ -122,14 +122,3 @@ apply_job_deregister(struct apply *a, const struct intent_job_deregister *in)
     put_job_eval(a, in->eval, a->res->job);
     return 0;
 }
-
-void
-apply_reap_job(struct apply *a, const struct job_ref *ref)
-{
-    const struct job *j = state_job(a->t, a->tmp, ref->namespace, ref->id);
-    if (j == NULL || !str_eq(j->status, JOB_STATUS_DEAD))
-        return;
-    if (state_has_live_allocs(a->t, ref->namespace, ref->id))
-        return;
-    (void)apply_remove(a, JOBS, ref->namespace, ref->id);
-}

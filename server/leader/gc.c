@@ -7,13 +7,11 @@
  */
 #include "server/leader/gc.h"
 
-#include "api/away.h"
 #include "api/terms.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "server/leader/leader_int.h"
-#include "server/sched/away.h"
 
 struct find {
     const void *ctx;
@@ -43,50 +41,6 @@ full(const struct intent_reap *r)
     return r->evals.n + r->allocs.n + r->jobs.n + r->deployments.n >= GC_BATCH;
 }
 
-/* A link between an allocation of which nobody hears and what stands for it: when the first is
- * back, the scheduler finds the other by it. */
-static bool
-links(struct find *f, const struct allocation *a)
-{
-    auto_mem void *tmp = mem_ctx("links");
-    const char *id = a->previous_allocation;
-    const struct allocation *prev;
-
-    if (str_empty(a->next_allocation))
-        return false;
-    for (int i = 0; i < AWAY_CHAIN_MAX && (prev = state_alloc(f->t, tmp, id)) != NULL; i++) {
-        if (!alloc_terminal(prev) && alloc_was_unknown(prev))
-            return true;
-        id = prev->previous_allocation;
-    }
-    return false;
-}
-
-/* An allocation that nobody needs: over on both sides, or on the client's with the server agreeing
- * that it is not to be placed again. */
-static bool
-alloc_may_go(struct find *f, const struct allocation *a)
-{
-    if (!alloc_client_terminal(a) || links(f, a))
-        return false;
-    if (alloc_server_terminal(a))
-        return true;
-    struct job *j = state_job(f->t, f->tmp, a->namespace, a->job_id);
-    bool may = j == NULL || j->stop || str_eq(j->status, JOB_STATUS_DEAD);
-    mem_free(j);
-    return may;
-}
-
-/* A finished batch job keeps its allocations: they say that its work is done. */
-static bool
-keeps_allocs(struct find *f, const struct evaluation *e)
-{
-    struct job *j = state_job(f->t, f->tmp, e->namespace, e->job_id);
-    bool keeps = j != NULL && !j->stop && !str_eq(j->status, JOB_STATUS_DEAD);
-    mem_free(j);
-    return keeps;
-}
-
 /* Finished evaluations go with their allocations, or stay with them. */
 static void
 find_eval(struct find *f, const struct evaluation *e)
@@ -98,11 +52,12 @@ find_eval(struct find *f, const struct evaluation *e)
     if (str_eq(e->status, EVAL_PENDING) || str_eq(e->status, EVAL_BLOCKED) ||
         !older(f, e->modify_time, batch ? f->ages->batch_eval_s : f->ages->eval_s))
         return;
-    if (batch && keeps_allocs(f, e))
+    auto_mem struct job *j = state_job(f->t, NULL, e->namespace, e->job_id);
+    if (!fsm_eval_may_go(e, j))
         return;
     struct state_iter *it = state_allocs_by_eval(f->t, f->tmp, e->id);
     for (struct allocation *a; (a = state_next(it, f->tmp)) != NULL; talloc_free(a)) {
-        if (alloc_may_go(f, a))
+        if (fsm_alloc_may_go(f->t, a, j))
             list_add(f->ctx, allocs, mem_strdup(f->ctx, a->id));
         else
             may = false;
@@ -125,21 +80,19 @@ find_evals(struct find *f)
         state_iter_end(it);
 }
 
-/* Nothing of the job lives or waits, and nothing has happened to it for as long as jobs are kept.
- */
+/* Nothing has happened to the job for as long as jobs are kept. */
 static bool
-job_is_free(struct find *f, const struct job *j)
+job_is_old(struct find *f, const struct job *j)
 {
     struct state_iter *it = state_allocs_by_job(f->t, f->tmp, j->namespace, j->id);
-    bool any = false;
+    bool old = older(f, j->submit_time, f->ages->job_s);
 
     for (struct allocation *a; (a = state_next(it, f->tmp)) != NULL; talloc_free(a))
-        any |= !alloc_client_terminal(a) || !older(f, a->modify_time, f->ages->job_s);
+        old &= older(f, a->modify_time, f->ages->job_s);
     it = state_evals_by_job(f->t, f->tmp, j->namespace, j->id);
     for (struct evaluation *e; (e = state_next(it, f->tmp)) != NULL; talloc_free(e))
-        any |= str_eq(e->status, EVAL_PENDING) || str_eq(e->status, EVAL_BLOCKED) ||
-               !older(f, e->modify_time, f->ages->job_s);
-    return !any;
+        old &= older(f, e->modify_time, f->ages->job_s);
+    return old;
 }
 
 static void
@@ -148,8 +101,7 @@ find_jobs(struct find *f)
     struct state_iter *it = state_jobs(f->t, f->tmp, NS_ALL, NULL);
 
     for (struct job *j; !full(f->out) && (j = state_next(it, f->tmp)) != NULL; talloc_free(j)) {
-        if (!str_eq(j->status, JOB_STATUS_DEAD) || (job_is_parent(j) && !j->stop) ||
-            !older(f, j->submit_time, f->ages->job_s) || !job_is_free(f, j))
+        if (!fsm_job_may_go(f->t, j) || !job_is_old(f, j))
             continue;
         struct job_ref *r = mem_new(f->ctx, struct job_ref);
         r->namespace = mem_strdup(f->ctx, j->namespace);
@@ -168,16 +120,8 @@ find_deployments(struct find *f)
 
     for (struct deployment *d; !full(f->out) && (d = state_next(it, f->tmp)) != NULL;
          talloc_free(d)) {
-        if (deployment_active(d) || !older(f, d->modify_time, f->ages->deployment_s))
-            continue;
-        struct state_iter *allocs = state_allocs_by_deployment(f->t, f->tmp, d->id);
-        state_iter_live_only(allocs);
-        struct allocation *a = state_next(allocs, f->tmp);
-        if (a == NULL)
+        if (fsm_deployment_may_go(f->t, d) && older(f, d->modify_time, f->ages->deployment_s))
             list_add(f->ctx, f->out->deployments, mem_strdup(f->ctx, d->id));
-        else
-            state_iter_end(allocs);
-        mem_free(a);
     }
     if (full(f->out))
         state_iter_end(it);

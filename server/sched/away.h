@@ -24,8 +24,6 @@ bool away_node_lost(const struct node_table *nodes, const struct allocation *a);
 /* Nobody hears of it, for now. */
 bool away_node_silent(const struct node_table *nodes, const struct allocation *a);
 
-enum { AWAY_CHAIN_MAX = 256 }; /* replacements of replacements that are followed */
-
 /* Allocations by id. */
 struct away_index {
     const struct allocation **v;

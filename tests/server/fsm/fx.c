@@ -201,7 +201,8 @@ stop_job(struct fx *f, const char *id, bool purge, const char *eval_id)
     in->job_deregister->namespace = "default";
     in->job_deregister->job_id = id;
     in->job_deregister->purge = purge;
-    in->job_deregister->eval = make_eval(in, make_job(in, id, 1), eval_id);
+    if (eval_id != NULL)
+        in->job_deregister->eval = make_eval(in, make_job(in, id, 1), eval_id);
     return apply(f, in);
 }
 

@@ -239,6 +239,9 @@ START_TEST(only_what_is_over_is_reaped)
     ck_assert_ptr_nonnull(get(f, "d1"));
     set_status(f, "d1", DEPLOYMENT_FAILED, NULL);
     apply(f, &(struct intent){.reap = &reap});
+    ck_assert_ptr_nonnull(get(f, "d1")); /* one of its allocations lives */
+    report(f, "n1", "a1", ALLOC_COMPLETE);
+    apply(f, &(struct intent){.reap = &reap});
     ck_assert_ptr_null(get(f, "d1"));
     fx_free(f);
 }

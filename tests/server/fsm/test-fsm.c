@@ -549,9 +549,18 @@ START_TEST(garbage_collection_leaves_what_lives)
     apply(f, in);
     ck_assert_ptr_nonnull(get_alloc(f, "a1"));
     ck_assert_ptr_nonnull(get_job(f, "web"));
-    stop_job(f, "web", false, "e2");
+    stop_job(f, "web", false, NULL);
     report(f, "n1", "a1", ALLOC_COMPLETE);
-    in->reap->evals = strs(in, "e1", "e2");
+    in->reap->evals = strs(in, "e1", NULL);
+    apply(f, in);
+    ck_assert_ptr_nonnull(get_eval(f, "e1")); /* it is to be run */
+    ck_assert_ptr_nonnull(get_job(f, "web"));
+    struct intent *up = intent_new(f, 0);
+    up->eval_update = type_new(up, &type_intent_eval_update);
+    struct evaluation *e1 = get_eval(f, "e1");
+    e1->status = EVAL_COMPLETE;
+    list_add(up, up->eval_update->evals, e1);
+    apply(f, up);
     apply(f, in);
     ck_assert_ptr_null(get_alloc(f, "a1"));
     ck_assert_ptr_null(get_eval(f, "e1"));

@@ -278,6 +278,143 @@ START_TEST(nobody_makes_room_for_what_is_not_placed)
 }
 END_TEST
 
+/* --- garbage --- */
+
+static struct intent *
+reap_of(struct fx *f, const char *alloc, const char *eval, const char *deployment, const char *job)
+{
+    struct intent *in = intent_new(f, 0);
+    struct intent_reap *r = in->reap = type_new(in, &type_intent_reap);
+    struct job_ref *ref = type_new(in, &type_job_ref);
+    if (alloc != NULL)
+        r->allocs = strs(in, alloc, NULL);
+    if (eval != NULL)
+        r->evals = strs(in, eval, NULL);
+    if (deployment != NULL)
+        r->deployments = strs(in, deployment, NULL);
+    ref->namespace = NS_DEFAULT;
+    ref->id = job;
+    if (job != NULL)
+        list_add(in, r->jobs, ref);
+    return in;
+}
+
+static void
+complete_eval(struct fx *f, const char *id)
+{
+    struct intent *up = intent_new(f, 0);
+    struct evaluation *ev = get_eval(f, id);
+    up->eval_update = type_new(up, &type_intent_eval_update);
+    ev->status = EVAL_COMPLETE;
+    list_add(up, up->eval_update->evals, ev);
+    apply(f, up);
+}
+
+/* It was lost when the collector searched, and its client has reported that it runs. */
+START_TEST(what_runs_again_is_not_collected)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", 1);
+    put_job(f, j, "eval-1");
+    complete_eval(f, "eval-1");
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    ck_assert_str_eq(get_alloc(f, "a1")->eval_id, "eval-1");
+    struct allocation *lost = row_of(f, "a1", "n1", ALLOC_RUNNING, ALLOC_LOST);
+    lost->desired_status = ALLOC_DESIRED_STOP;
+    place(f, NULL, lost);
+    ck_assert_str_eq(get_alloc(f, "a1")->client_status, ALLOC_LOST);
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    struct intent *reap = reap_of(f, "a1", "eval-1", NULL, NULL);
+    ck_assert(!apply(f, reap)->changed);
+    ck_assert_str_eq(get_alloc(f, "a1")->client_status, ALLOC_RUNNING);
+    ck_assert_ptr_nonnull(get_eval(f, "eval-1")); /* stays with its allocation */
+    report(f, "n1", "a1", ALLOC_COMPLETE);
+    apply(f, reap);
+    ck_assert_ptr_null(get_alloc(f, "a1"));
+    ck_assert_ptr_null(get_eval(f, "eval-1"));
+    fx_free(f);
+}
+END_TEST
+
+/* The job was stopped when the collector searched, and is wanted again: what finished counts. */
+START_TEST(what_a_job_wants_again_is_not_collected)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    struct job *j = make_job(f, "web", 2);
+    j->type = JOB_BATCH;
+    put_job(f, j, "eval-1");
+    complete_eval(f, "eval-1");
+    place(f, make_alloc(f, j, "a1", "n1"), NULL);
+    report(f, "n1", "a1", ALLOC_COMPLETE);
+    stop_job(f, "web", false, NULL);
+    ck_assert_str_eq(get_job(f, "web")->status, JOB_STATUS_DEAD);
+    struct intent *reap = reap_of(f, "a1", "eval-1", NULL, "web");
+    put_job(f, j, "eval-2");
+    ck_assert(!apply(f, reap)->changed);
+    ck_assert_ptr_nonnull(get_alloc(f, "a1"));
+    ck_assert_ptr_nonnull(get_eval(f, "eval-1"));
+    ck_assert_ptr_nonnull(get_job(f, "web"));
+    stop_job(f, "web", false, NULL);
+    ck_assert_ptr_nonnull(get_job(f, "web"));
+    apply(f, reap_of(f, NULL, NULL, NULL, "web"));
+    ck_assert_ptr_nonnull(get_job(f, "web")); /* an evaluation of it is to be run */
+    complete_eval(f, "eval-2");
+    apply(f, reap);
+    ck_assert_ptr_null(get_alloc(f, "a1"));
+    ck_assert_ptr_null(get_eval(f, "eval-1"));
+    ck_assert_ptr_null(get_job(f, "web"));
+    fx_free(f);
+}
+END_TEST
+
+/* Between one of which nobody hears and what stands for it; its deployment lives as long as one of
+ * its allocations does. */
+START_TEST(links_and_deployments_of_what_lives_are_not_collected)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    ready_node(f, "n2");
+    struct job *j = patient_job(f, "web");
+    put_job(f, j, NULL);
+    struct intent *in = intent_new(f, 0);
+    in->plan_result = type_new(in, &type_plan_result);
+    in->plan_result->job = get_job(f, "web");
+    struct deployment *d = type_new(in, &type_deployment);
+    d->id = "d1";
+    d->namespace = NS_DEFAULT;
+    d->job_id = "web";
+    d->status = DEPLOYMENT_FAILED;
+    in->plan_result->deployment = d;
+    struct allocation *a1 = make_alloc(f, j, "a1", "n1");
+    a1->deployment_id = "d1";
+    list_add(in, in->plan_result->placed, a1);
+    apply(f, in);
+    report(f, "n1", "a1", ALLOC_RUNNING);
+    ck_assert(!apply(f, reap_of(f, NULL, NULL, "d1", NULL))->changed);
+    node_status(f, "n1", NODE_DOWN);
+    struct allocation *a2 = make_alloc(f, j, "a2", "n2"), *a3 = make_alloc(f, j, "a3", "n2");
+    a2->previous_allocation = "a1";
+    a3->previous_allocation = "a2";
+    place(f, a2, row_of(f, "a1", "n1", ALLOC_RUNNING, ALLOC_UNKNOWN));
+    report(f, "n2", "a2", ALLOC_FAILED);
+    struct allocation *gone = row_of(f, "a2", "n2", ALLOC_FAILED, NULL);
+    gone->desired_status = ALLOC_DESIRED_STOP;
+    place(f, a3, gone);
+    struct intent *reap = reap_of(f, "a2", NULL, NULL, NULL);
+    ck_assert(!apply(f, reap)->changed);
+    ck_assert_ptr_nonnull(get_alloc(f, "a2"));
+    node_status(f, "n1", NODE_READY);
+    report(f, "n1", "a1", ALLOC_COMPLETE);
+    apply(f, reap);
+    ck_assert_ptr_null(get_alloc(f, "a2"));
+    ck_assert(apply(f, reap_of(f, NULL, NULL, "d1", NULL))->changed);
+    fx_free(f);
+}
+END_TEST
+
 /* --- cost --- */
 
 static double
@@ -481,5 +618,7 @@ TEST_SUITE_TIMEOUT("fsm-plan", 60, a_live_name_is_placed_once, a_system_name_is_
                    nobody_makes_room_for_what_is_not_placed, marks_hold_while_nothing_changed,
                    marks_hold_with_their_node_and_their_evaluation,
                    a_return_is_settled_of_the_silence_that_was_seen,
+                   what_runs_again_is_not_collected, what_a_job_wants_again_is_not_collected,
+                   links_and_deployments_of_what_lives_are_not_collected,
                    placements_cost_what_they_are, evaluations_cost_what_they_are,
                    nodes_cost_what_they_are, collecting_costs_what_it_is, a_return_costs_what_it_is)
