@@ -84,12 +84,51 @@ text_of(const void *ctx, const struct value *v, const char *name)
     return v && v->kind == VALUE_STRING ? mem_strdup(ctx, v->str.s) : NULL;
 }
 
+static int64_t
+number_of(const struct value *v, const char *name)
+{
+    int64_t n = 0;
+    v = value_get(v, name);
+    if (v && v->kind == VALUE_STRING)
+        (void)num_parse_i64(v->str.s, &n);
+    return v && v->kind == VALUE_INT ? v->i : n;
+}
+
+static int64_t
+duration_of(const struct value *v, const char *name)
+{
+    int64_t ns = 0;
+    v = value_get(v, name);
+    if (v && v->kind == VALUE_STRING)
+        (void)duration_parse(v->str.s, &ns);
+    return ns;
+}
+
+/* What holds where a job says nothing of it. Nomad's own log drivers are ours. */
+static void
+set_defaults(struct engine_policy *e, const struct value *v)
+{
+    const struct value *log = inner(v, "logging"), *options = inner(log, "config");
+    const char *type = str_or(text_of(e, log, "type"), text_of(e, log, "driver"));
+    options = options ? options : inner(log, "options");
+    e->pull_timeout = duration_of(v, "image_pull_timeout");
+    e->pull_idle = duration_of(v, "pull_activity_timeout");
+    e->oom_score_adj = number_of(v, "oom_score_adj");
+    e->no_logs = value_true(v, "disable_log_collection");
+    e->log_driver = str_eq(type, "nomad") || str_eq(type, "k8s-file") ? NULL : type;
+    for (size_t i = 0; options && options->kind == VALUE_MAP && i < options->map.n; i++)
+        if (options->map.v[i].v && options->map.v[i].v->kind == VALUE_STRING)
+            str_map_set(e, &e->log_options, options->map.v[i].k, options->map.v[i].v->str.s);
+    add_texts(e, &e->extra_labels, value_get(v, "extra_labels"));
+    add_texts(e, &e->dns_servers, value_get(v, "dns_servers"));
+}
+
 static void
 set_more(struct engine_policy *e, const struct value *v)
 {
-    const struct value *modes = inner(v, "allowed_modes"), *pids = value_get(v, "pids_limit");
+    const struct value *modes = inner(v, "allowed_modes");
     const struct value *runtimes = value_get(v, "allow_runtimes");
-    const struct value *gc = inner(v, "gc"), *delay = value_get(gc, "image_delay");
+    const struct value *gc = inner(v, "gc");
     const struct {
         const char *name;
         struct str_list *to;
@@ -99,11 +138,11 @@ set_more(struct engine_policy *e, const struct value *v)
                 {"userns", &e->userns_modes}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         add_texts(e, rows[i].to, value_get(modes, rows[i].name));
-    if (delay && delay->kind == VALUE_STRING)
-        (void)duration_parse(delay->str.s, &e->image_delay);
+    e->image_delay = duration_of(gc, "image_delay");
+    set_defaults(e, v);
     e->keep_images = value_get(gc, "image") && !value_true(gc, "image");
-    e->volumes = value_true(value_get(v, "volumes"), "enabled");
-    e->pids_max = pids && pids->kind == VALUE_INT && pids->i > 0 ? pids->i : 0;
+    e->volumes = value_true(inner(v, "volumes"), "enabled");
+    e->pids_max = number_of(v, "pids_limit");
     e->auth_config = text_of(e, inner(v, "auth"), "config");
     e->auth_helper = text_of(e, inner(v, "auth"), "helper");
     add_texts(e, &e->devices, value_get(v, "allow_devices"));
@@ -155,6 +194,9 @@ set_drivers(struct policy *p, const struct agent_config *cfg)
         }
         if ((can->opt_in && !turned_on(cfg, can->name)))
             continue;
+        for (size_t k = 0; can->images && k < cfg->plugins.n; k++)
+            if (str_eq(cfg->plugins.v[k]->name, can->name))
+                add_texts(p, &p->image_paths, value_get(cfg->plugins.v[k]->config, "image_paths"));
         list_add(p, p->drivers, can->name);
         p->raw_exec |= !can->isolation;
     }

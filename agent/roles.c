@@ -259,6 +259,7 @@ start_client(struct roles *r, struct err *e)
     const struct policy *p = r->rc.policy;
     struct client_config cc = {
         .agent = k,
+        .plugins = c,
         .state_dir =
             str_empty(k->state_dir) ? mem_printf(r, "%s/client", p->state_dir) : k->state_dir,
         .alloc_dir = p->alloc_dir,

@@ -16,7 +16,7 @@
     X(podman, .isolation = true, .opt_in = true)                                                   \
     X(exec2, .launch = true, .isolation = true)                                                    \
     X(java, .launch = true, .isolation = true)                                                     \
-    X(qemu, .launch = true, .isolation = true)                                                     \
+    X(qemu, .launch = true, .isolation = true, .images = true)                                     \
     X(raw_exec, .launch = true, .opt_in = true)
 
 struct driver_can {
@@ -25,6 +25,7 @@ struct driver_can {
                        engine */
     bool isolation; /* it sees paths of its own, /local and /alloc; a launch: in a box, with
                        capabilities and mounts */
+    bool images;    /* it reads files of the host in image_paths of its plugin block */
     bool opt_in;    /* only where the operator turns it on */
 };
 

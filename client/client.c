@@ -75,6 +75,11 @@ copy_config(struct ground *g, const struct client_config *from)
     cfg->engines = (struct str_list){0};
     for (size_t i = 0; i < from->engines.n; i++)
         list_add(g, cfg->engines, mem_strdup(g, from->engines.v[i]));
+    struct agent_config *plugins = mem_new(g, struct agent_config);
+    for (size_t i = 0; from->plugins && i < from->plugins->plugins.n; i++)
+        list_add(plugins, plugins->plugins,
+                 codec_clone(plugins, &type_agent_plugin, from->plugins->plugins.v[i]));
+    cfg->plugins = plugins;
     cfg->alloc_dir = text(g, from->alloc_dir, "");
     cfg->name = text(g, from->name, str_or(host, "localhost"));
     cfg->region = text(g, from->region, "global");

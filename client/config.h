@@ -20,6 +20,7 @@ struct client_config {
     const char *name;       /* node name [host name] */
     const char *region;     /* [global] */
     const char *datacenter; /* [dc1] */
+    const struct agent_config *plugins; /* whose plugin blocks drivers read; NULL: none */
     const struct agent_client *agent; /* the client block of the configuration [an empty one] */
     const char *http_addr; /* advertised "ip:port" of this agent's HTTP API */
     bool dev;              /* loopback fingerprint */

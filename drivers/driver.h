@@ -76,6 +76,8 @@ struct driver_input {
     const struct allocated_task_resources *resources; /* may be NULL */
     const struct net_policy *egress;  /* NULL: none but the client's */
     const struct net_policy *bind;
+    const struct str_map *names; /* of job, group, node, as labels call them; NULL: none */
+    const struct value *plugin;  /* options of the client's plugin block; NULL: none */
     const struct driver_port *ports;
     size_t n_ports;
     bool own_network; /* not the host's: that of the allocation */

@@ -283,8 +283,10 @@ container_follow(struct hand *h, const char *alloc, const char *task, const char
                             .task = mem_strdup(c, task),
                             .id = mem_strdup(c, id)};
     DL_APPEND(h->first, c);
-    c->log = log_open(c, h, alloc, task, &e);
-    if (c->log) {
+    c->log = logs->off ? NULL : log_open(c, h, alloc, task, &e);
+    if (logs->off) {
+        c->drained = true;
+    } else if (c->log) {
         log_shape(c->log, logs);
         int r = log_of(c->log, id);
         if (r < 0)

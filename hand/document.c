@@ -94,6 +94,24 @@ put_map(struct value *to, const char *name, const struct str_map *m)
         value_map_set(to, name, map);
 }
 
+/* Those that the operator wants to see, under the names that Nomad has for them. */
+static void
+put_names(struct value *labels, const struct hand *h, const struct hand_task *t)
+{
+    static const char *const known[] = {"job_name",  "job_id",    "task_group_name", "task_name",
+                                        "namespace", "node_name", "node_id"};
+    const struct str_list *globs = &h->engine->extra_labels;
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        const char *value = str_map_get(&t->names, known[i]);
+        bool wanted = false;
+        for (size_t k = 0; k < globs->n; k++)
+            wanted |= str_glob(globs->v[k], known[i]);
+        if (wanted && value)
+            value_map_set(labels, mem_printf(labels, "com.hashicorp.nomad.%s", known[i]),
+                          value_str(labels, value));
+    }
+}
+
 /* A job cannot take the labels by which containers are known for ours: these come last. */
 static void
 put_labels(struct value *doc, const struct hand *h, const char *alloc, const char *task,
@@ -102,12 +120,14 @@ put_labels(struct value *doc, const struct hand *h, const char *alloc, const cha
     struct value *labels = value_map(doc);
     for (size_t i = 0; i < t->labels.n; i++)
         value_map_set(labels, t->labels.v[i].k, value_str(doc, str_or(t->labels.v[i].v, "")));
+    put_names(labels, h, t);
     value_map_set(labels, HAND_LABEL_OWNER, value_str(doc, h->policy->alloc_dir));
     value_map_set(labels, HAND_LABEL_ALLOC, value_str(doc, alloc));
     value_map_set(labels, HAND_LABEL_TASK, value_str(doc, task));
+    const char *how = t->logs_off || h->engine->no_logs ? ":off" : t->tty ? ":tty" : "";
     value_map_set(labels, HAND_LABEL_LOGS,
                   value_str(doc, mem_printf(doc, "%lld:%lld%s", (long long)t->log_files,
-                                            (long long)t->log_file_bytes, t->tty ? ":tty" : "")));
+                                            (long long)t->log_file_bytes, how)));
     value_map_set(doc, "Labels", labels);
 }
 
@@ -254,14 +274,17 @@ put_ulimits(struct value *host, const struct hand_task *t)
 
 /* Of what nobody has read yet: the hand writes our files. */
 static void
-put_log(struct value *host, const struct hand_task *t)
+put_log(struct value *host, const struct hand *h, const struct hand_task *t)
 {
     struct value *log = value_map(host), *config = value_map(host);
+    bool own = !str_empty(t->log_driver) || t->log_options.n > 0;
+    const struct str_map *options = own ? &t->log_options : &h->engine->log_options;
+    const char *type = own ? t->log_driver : h->engine->log_driver;
     put_text(config, "max-size", "10m");
     put_text(config, "max-file", "2");
-    for (size_t i = 0; i < t->log_options.n; i++)
-        put_text(config, t->log_options.v[i].k, t->log_options.v[i].v);
-    put_text(log, "Type", str_empty(t->log_driver) ? "json-file" : t->log_driver);
+    for (size_t i = 0; i < options->n; i++)
+        put_text(config, options->v[i].k, options->v[i].v);
+    put_text(log, "Type", str_empty(type) ? "json-file" : type);
     value_map_set(log, "Config", config);
     value_map_set(host, "LogConfig", log);
 }
@@ -314,14 +337,19 @@ put_caps(struct value *host, const struct hand *h, const struct hand_task *t)
 }
 
 static void
-put_host(struct value *host, const struct hand_task *t)
+put_host(struct value *host, const struct hand *h, const struct hand_task *t)
 {
+    bool own = t->dns_servers.n > 0 || !str_empty(t->network_mode); /* a group's has its own */
+    const struct str_list *dns = own ? &t->dns_servers : &h->engine->dns_servers;
     const struct {
         const char *name;
         const struct str_list *l;
-    } lists[] = {{"ExtraHosts", &t->extra_hosts}, {"GroupAdd", &t->group_add},
-                 {"Dns", &t->dns_servers},        {"DnsSearch", &t->dns_search},
-                 {"DnsOptions", &t->dns_options}, {"SecurityOpt", &t->security_opt}};
+    } lists[] = {{"ExtraHosts", &t->extra_hosts},
+                 {"GroupAdd", &t->group_add},
+                 {"Dns", dns},
+                 {"DnsSearch", &t->dns_search},
+                 {"DnsOptions", &t->dns_options},
+                 {"SecurityOpt", &t->security_opt}};
     const struct {
         const char *name, *text;
     } texts[] = {{"NetworkMode", t->network_mode}, {"PidMode", t->pid_mode},
@@ -334,7 +362,8 @@ put_host(struct value *host, const struct hand_task *t)
         put_text(host, texts[i].name, texts[i].text);
     put_map(host, "Sysctls", &t->sysctls);
     put_map(host, "StorageOpt", &t->storage_opt);
-    put_int(host, "OomScoreAdj", t->oom_score_adj);
+    put_int(host, "OomScoreAdj",
+            t->oom_score_adj != 0 ? t->oom_score_adj : h->engine->oom_score_adj);
     put_int(host, "ShmSize", t->shm_bytes);
     value_map_set(host, "Privileged", value_bool(host, t->privileged));
     value_map_set(host, "ReadonlyRootfs", value_bool(host, t->readonly_rootfs));
@@ -363,9 +392,9 @@ document_make(const void *ctx, const struct hand *h, const char *alloc, const ch
     put_mounts(host, h, alloc, task, t, sources);
     put_devices(host, t);
     put_ulimits(host, t);
-    put_log(host, t);
+    put_log(host, h, t);
     put_caps(host, h, t);
-    put_host(host, t);
+    put_host(host, h, t);
     put_endpoint(doc, t);
     value_map_set(doc, "HostConfig", host);
     return doc;
@@ -448,7 +477,9 @@ document_logs(const struct value *labels, struct log_shape *ret)
         return;
     (void)num_parse_i64(files, &ret->files);
     (void)num_parse_i64(bytes, &ret->file_bytes);
-    ret->tty = str_eq(strtok_r(NULL, ":", &save), "tty");
+    const char *how = strtok_r(NULL, ":", &save);
+    ret->tty = str_eq(how, "tty");
+    ret->off = str_eq(how, "off");
 }
 
 bool

@@ -24,7 +24,7 @@
 /* What that runs; another one has another number: podman knows no tag of what it is sent. */
 #define NETWORK_IMAGE_REPO "localhost/paddock-pause-1"
 #define NETWORK_IMAGE NETWORK_IMAGE_REPO ":latest"
-#define HAND_LABEL_LOGS "paddock.logs" /* FILES:BYTES[:tty] */
+#define HAND_LABEL_LOGS "paddock.logs" /* FILES:BYTES[:tty|:off] */
 
 struct images;
 
@@ -86,6 +86,7 @@ bool document_state(const void *ctx, const struct hand *h, const char *alloc, co
 struct log_shape { /* 0: the default */
     int64_t files, file_bytes;
     bool tty; /* one stream, which the engine does not frame */
+    bool off; /* none is taken */
 };
 /* Of the label of logs; zeros where there is none. */
 void document_logs(const struct value *labels, struct log_shape *ret);

@@ -144,8 +144,9 @@ on_idle(void *arg)
 static void
 rearm(struct transfer *t)
 {
+    int64_t ns = t->h->engine->pull_idle;
     timer_stop(t->idle);
-    t->idle = timer_start(t->h->loop, HAND_PULL_IDLE_MS, on_idle, t);
+    t->idle = timer_start(t->h->loop, ns > 0 ? ns / NS_PER_MS : HAND_PULL_IDLE_MS, on_idle, t);
 }
 
 /* The last one takes it along. */
@@ -411,7 +412,8 @@ pull_start(struct hand *h, const char *alloc, const char *task, const struct han
     p->insecure = t->pull_insecure;
     p->soft = t->auth_soft_fail;
     p->file = open_archive(h, alloc, task, t);
-    int64_t ms = t->pull_timeout > 0 ? t->pull_timeout / NS_PER_MS : HAND_PULL_MS;
+    int64_t ns = t->pull_timeout > 0 ? t->pull_timeout : h->engine->pull_timeout;
+    int64_t ms = ns > 0 ? ns / NS_PER_MS : HAND_PULL_MS;
     p->deadline = timer_start(h->loop, ms, on_deadline, p);
     p->tell = timer_start(h->loop, HAND_PULL_TELL_MS, on_tell, p);
     if (!str_empty(t->load) && p->file < 0) {

@@ -26,6 +26,7 @@ struct looking {
     struct agent_config *c;
     struct str_list *warnings;
     struct err *e;
+    struct str_list *errors; /* all but one are added; NULL: one is enough */
 };
 
 static int
@@ -164,155 +165,18 @@ check_reserved(const struct agent_reserved *r, struct err *e)
     return check_port_ranges("client.reserved.reserved_ports", r->reserved_ports, e);
 }
 
-/* Does the value of an option only deny? */
-static bool
-denies(const struct value *v)
-{
-    return v->kind == VALUE_NULL || (v->kind == VALUE_BOOL && !v->b);
-}
-
-/* Options of drivers, as Nomad's plugin blocks have them. What has no effect is refused; what
- * denies something of a driver that is not here holds. */
-static int
-check_plugin(const void *ctx, const struct agent_plugin *p, struct err *e)
-{
-    static const char *const launched[] = {"enabled"};
-    static const char *const engines[] = {
-        "enabled",       "endpoint",       "allow_privileged", "allow_caps", "allow_devices",
-        "allowed_modes", "allow_runtimes", "pids_limit",       "volumes",    "socket_path",
-        "gc",            "auth"};
-    const struct driver_can *can = driver_can(p->name);
-    const char *const *options = can && can->launch ? launched : engines;
-    size_t n = can && can->launch ? ARRAY_LEN(launched) : ARRAY_LEN(engines);
-    for (size_t i = 0; p->config && p->config->kind == VALUE_MAP && i < p->config->map.n; i++) {
-        const char *k = p->config->map.v[i].k;
-        bool known = false;
-        for (size_t j = 0; j < n; j++)
-            known |= str_eq(k, options[j]);
-        if (can ? can->opt_in && known : denies(p->config->map.v[i].v))
-            continue;
-        if (!can)
-            return err_set(
-                e, -ERR_UNSUPPORTED,
-                "plugin \"%s\": there is no such driver in this release, so \"%s\" is promised in "
-                "vain: remove the block (what is false in it may stay)",
-                p->name, k);
-        if (!can->opt_in)
-            return err_set(
-                e, -ERR_UNSUPPORTED,
-                "plugin \"%s\": option \"%s\" is not supported: what tasks may do is said in the "
-                "isolation block",
-                p->name, k);
-        const char *near = str_nearest(k, options, n);
-        return err_set(e, -ERR_UNSUPPORTED,
-                       "plugin \"%s\": option \"%s\" is unknown or not supported yet%s",
-                       p->name, k, near ? mem_printf(ctx, ": did you mean \"%s\"?", near) : "");
-    }
-    return 0;
-}
-
-static int
-check_block(const struct agent_plugin *p, const char *name, const char *const *keys, size_t n,
-            struct err *e)
-{
-    const struct value *v = value_get(p->config, name);
-    if (v && v->kind == VALUE_LIST && v->list.n == 1)
-        v = v->list.v[0];
-    if (v && v->kind != VALUE_MAP)
-        return err_set(e, -ERR_INVALID, "plugin \"%s\": %s must be one block", p->name, name);
-    for (size_t i = 0; v && i < v->map.n; i++) {
-        bool known = false;
-        for (size_t k = 0; k < n; k++)
-            known |= str_eq(v->map.v[i].k, keys[k]);
-        if (!known)
-            return err_set(e, -ERR_UNSUPPORTED,
-                           "plugin \"%s\": \"%s\" of %s is unknown or not supported", p->name,
-                           v->map.v[i].k, name);
-    }
-    return 0;
-}
-
-static int
-check_gc(const struct agent_plugin *p, const char *const *keys, size_t n, struct err *e)
-{
-    int r = check_block(p, "gc", keys, n, e);
-    const struct value *v = value_get(p->config, "gc");
-    const struct value *delay =
-        value_get(v && v->kind == VALUE_LIST && v->list.n == 1 ? v->list.v[0] : v, "image_delay");
-    const struct value *keep =
-        value_get(v && v->kind == VALUE_LIST && v->list.n == 1 ? v->list.v[0] : v, "container");
-    int64_t ns;
-    if (r == 0 && keep && denies(keep))
-        return err_set(
-            e, -ERR_UNSUPPORTED,
-            "plugin \"%s\": gc: a container is removed when its task has ended: its output "
-            "is in the task's log",
-            p->name);
-    if (r == 0 && delay &&
-        (delay->kind != VALUE_STRING || duration_parse(delay->str.s, &ns) < 0 || ns <= 0))
-        return err_set(e, -ERR_INVALID,
-                       "plugin \"%s\": image_delay must be a duration such as \"3m\"", p->name);
-    return r;
-}
-
-static int
-check_auth(const struct agent_plugin *p, struct err *e)
-{
-    static const char *const keys[] = {"config", "helper"};
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
-    int r = check_block(p, "auth", keys, ARRAY_LEN(keys), e);
-    const struct value *v = value_get(p->config, "auth");
-    v = v && v->kind == VALUE_LIST && v->list.n == 1 ? v->list.v[0] : v;
-    const struct value *config = value_get(v, "config"), *helper = value_get(v, "helper");
-    if (r == 0 && config && (config->kind != VALUE_STRING || config->str.s[0] != '/'))
-        return err_set(e, -ERR_INVALID,
-                       "plugin \"%s\": auth: config must be the path of a config.json of docker's",
-                       p->name);
-    if (r == 0 && helper &&
-        (helper->kind != VALUE_STRING || strlen(helper->str.s) > 64 ||
-         helper->str.s[strspn(helper->str.s, plain)]))
-        return err_set(
-            e, -ERR_INVALID,
-            "plugin \"%s\": auth: helper must be the end of a program's name, as \"pass\" "
-            "for docker-credential-pass",
-            p->name);
-    return r;
-}
-
-/* An engine elsewhere would take what tasks are made of over a network. */
-static int
-check_engine(const struct agent_plugin *p, struct err *e)
-{
-    static const char *const modes[] = {"pid", "ipc", "uts", "userns"};
-    static const char *const volumes[] = {"enabled"}, *const gc[] = {"container", "image",
-                                                                     "image_delay"};
-    const struct driver_can *can = driver_can(p->name);
-    const struct value *v = value_get(p->config, "endpoint");
-    v = v ? v : value_get(p->config, "socket_path");
-    if (!can || can->launch)
-        return 0;
-    if (v && (v->kind != VALUE_STRING || strncmp(v->str.s, "unix:///", 8) != 0))
-        return err_set(e, -ERR_INVALID,
-                       "plugin \"%s\": endpoint, or socket_path, must be \"unix:///PATH\" of an "
-                       "engine on this "
-                       "machine",
-                       p->name);
-    int r = check_block(p, "allowed_modes", modes, ARRAY_LEN(modes), e);
-    if (r == 0)
-        r = check_block(p, "volumes", volumes, ARRAY_LEN(volumes), e);
-    r = r < 0 ? r : check_auth(p, e);
-    return r < 0 ? r : check_gc(p, gc, ARRAY_LEN(gc), e);
-}
-
 static int
 check_plugins(struct looking *k)
 {
     const struct agent_config *c = k->c;
-    int r = 0;
-    for (size_t i = 0; i < c->plugins.n && r == 0; i++)
-        r = check_plugin(k->ctx, c->plugins.v[i], k->e) < 0 ? k->e->code
-                                                            : check_engine(c->plugins.v[i], k->e);
-    return r;
+    struct str_list errors = {0};
+    for (size_t i = 0; i < c->plugins.n; i++)
+        config_plugin(k->ctx, c->plugins.v[i], &errors);
+    for (size_t i = 0; k->errors && i + 1 < errors.n; i++) /* the last one is the caller's */
+        list_add(k->ctx, *k->errors, errors.v[i]);
+    return errors.n == 0
+               ? 0
+               : err_set(k->e, -ERR_UNSUPPORTED, "%s", errors.v[k->errors ? errors.n - 1 : 0]);
 }
 
 /* What Nomad calls the parts of the fingerprint that are here; what others find is not looked for.
@@ -540,7 +404,7 @@ check_whole(struct looking *k)
 int
 config_check(const void *ctx, struct agent_config *c, struct str_list *warnings, struct err *e)
 {
-    struct looking k = {ctx, c, warnings, e};
+    struct looking k = {ctx, c, warnings, e, NULL};
     int r = check_whole(&k);
     r = r ? r : expand_addresses(ctx, c, e);
     for (size_t i = 0; i < ARRAY_LEN(checks) && r == 0; i++)
@@ -592,7 +456,7 @@ config_judge(const void *ctx, struct agent_config *c, struct str_list *errors,
     judge_templates(ctx, c, errors);
     for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
         struct err e = ERR_INIT;
-        if (checks[i](&(struct looking){ctx, c, warnings, &e}) < 0)
+        if (checks[i](&(struct looking){ctx, c, warnings, &e, errors}) < 0)
             list_add(ctx, *errors, mem_strdup(ctx, e.text));
     }
 }

@@ -45,7 +45,8 @@ int config_load(const void *ctx, const struct config_flags *f, struct agent_conf
 
 /* What the agent would refuse in `c`, which was decoded from one file and is changed: for a look
  * (migrate check), not for a start. What other files may say need not be there, and interfaces are
- * those of another machine. Complaints are added, at most one of each part; texts are owned by ctx.
+ * those of another machine. Complaints are added, at most one of each part but plugins; texts are
+ * owned by ctx.
  */
 void config_judge(const void *ctx, struct agent_config *c, struct str_list *errors,
                   struct str_list *warnings);

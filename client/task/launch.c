@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * From a task of an allocation to what its driver needs: environment, interpolated config, limits.
+ *
+ * First the parts, each a find_ or put_ of its own: the host's variables, directories, policies,
+ * ports, names; then prepare(), which puts them together, and what is asked for: the input of a
+ * driver, and the launch spec that its driver makes of one.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -79,6 +83,7 @@ resources_of(const struct task_runner *tr)
 
 struct prepared {
     struct env_input ei;
+    struct str_map names;
     struct str_map hooks;
     struct env *env;
     struct str_list list;
@@ -168,6 +173,34 @@ find_names(const void *ctx, const struct task_runner *tr, struct env *env,
     return in->resolv ? 0 : e->code;
 }
 
+/* What an operator's labels may say of it. */
+static void
+put_names(const void *ctx, const struct task_runner *tr, struct str_map *ret)
+{
+    const struct allocation *a = tr->ar->rec->alloc;
+    const struct node *n = tr->ar->g->node;
+    str_map_set(ctx, ret, "job_id", a->job->id);
+    str_map_set(ctx, ret, "job_name", str_or(a->job->name, a->job->id));
+    str_map_set(ctx, ret, "task_group_name", tr->ar->tg->name);
+    str_map_set(ctx, ret, "task_name", tr->task->name);
+    str_map_set(ctx, ret, "namespace", str_or(a->namespace, "default"));
+    str_map_set(ctx, ret, "node_name", str_or(n->name, ""));
+    str_map_set(ctx, ret, "node_id", n->id);
+}
+
+/* The client's plugin block of the driver; as a list of maps too (HCL1 habits). */
+static const struct value *
+plugin_of(const struct ground *g, const char *driver)
+{
+    const struct agent_config *c = g->cfg.plugins;
+    for (size_t i = 0; c && i < c->plugins.n; i++) {
+        const struct value *v = c->plugins.v[i]->config;
+        if (str_eq(c->plugins.v[i]->name, driver))
+            return v && v->kind == VALUE_LIST && v->list.n > 0 ? v->list.v[0] : v;
+    }
+    return NULL;
+}
+
 static double
 core_mhz(const struct node *n)
 {
@@ -216,7 +249,10 @@ prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err 
         .env = &p->list,
         .resources = p->ei.resources,
         .core_mhz = core_mhz(g->node),
+        .names = &p->names,
+        .plugin = plugin_of(g, tr->driver->can->name),
     };
+    put_names(ctx, tr, &p->names);
     p->in.own_network = alloc_network(tr->ar);
     find_policies(tr, &p->in);
     find_ports(ctx, tr, &p->in);

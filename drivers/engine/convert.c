@@ -203,6 +203,9 @@ convert_common(struct hand_task *t, const struct driver_input *in)
 {
     const struct log_config *log = in->task->log_config;
     t->user = mem_strdup(t, str_or(in->user, ""));
+    for (size_t i = 0; in->names && i < in->names->n; i++)
+        str_map_set(t, &t->names, in->names->v[i].k, in->names->v[i].v);
+    t->logs_off = log && log->disabled;
     t->log_files = log && log->max_files.set ? log->max_files.v : 0;
     t->log_file_bytes = log && log->max_file_size_mb.set ? log->max_file_size_mb.v << 20 : 0;
     t->auth_soft_fail = driver_bool(in->config, "auth_soft_fail", false);

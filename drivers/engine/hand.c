@@ -23,7 +23,7 @@
 
 enum {
     AGAIN_MS = 1000,
-    PULL_MS = 300000, /* as of the hand: hand/limits.h */
+    PULL_MS = 86400000, /* the hand ends it before */
     START_MS = 120000,
     ASK_MS = 20000,
     ANSWER_MAX = 1 << 20, /* bytes of memory of a decoded answer */

@@ -103,6 +103,29 @@ check(const struct value *config, struct err *e)
     return check_accelerator(config, e);
 }
 
+/* What the client's plugin block allows; an empty list is none. */
+static int
+check_allowed(const struct driver_input *in, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("allowed");
+    struct str_list emulators, words, args;
+    driver_strings(tmp, in->plugin, "emulators_allowlist", &emulators);
+    driver_strings(tmp, in->plugin, "args_allowlist", &words);
+    driver_strings(tmp, in->config, "args", &args);
+    if (emulators.n > 0 && !str_list_has(&emulators, emulator(in->config)) &&
+        !str_list_has(&emulators, mem_printf(tmp, "qemu-system-%s", emulator(in->config))))
+        return err_set(e, -ERR_POLICY,
+                       "emulator \"%.64s\" is not in emulators_allowlist of this client",
+                       emulator(in->config));
+    for (size_t i = 0; words.n > 0 && i < args.n; i++) {
+        const char *word = args.v[i] + strspn(args.v[i], " \t\n");
+        if (*word == '-' && !str_list_has(&words, args.v[i]))
+            return err_set(e, -ERR_POLICY,
+                           "args: \"%.64s\" is not in args_allowlist of this client", args.v[i]);
+    }
+    return 0;
+}
+
 /* --- the command line --- */
 
 struct line {
@@ -303,6 +326,7 @@ spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, s
 {
     const struct allocated_memory_resources *m = in->resources ? in->resources->memory : NULL;
     int r = check(in->config, e);
+    r = r < 0 ? r : check_allowed(in, e);
     if (r == 0 && (!m || m->memory_mb < MEMORY_MB_MIN || m->memory_mb > MEMORY_MB_MAX))
         r = err_set(e, -ERR_INVALID, "resources: memory of a machine is from %d to %d MB",
                     MEMORY_MB_MIN, MEMORY_MB_MAX);

@@ -53,11 +53,12 @@ spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, s
     int r = process_spec(ctx, &driver_raw_exec, in, &s, e);
     if (r < 0)
         return r;
-    struct str_list globs;
+    struct str_list globs, all; /* the job's, the client's */
     driver_strings(s, in->config, "denied_envvars", &globs);
+    driver_strings(s, in->plugin, "denied_envvars", &all);
     size_t kept = 0;
     for (size_t i = 0; i < s->env.n; i++)
-        if (!denied(&globs, s->env.v[i]))
+        if (!denied(&globs, s->env.v[i]) && !denied(&all, s->env.v[i]))
             s->env.v[kept++] = s->env.v[i];
     s->env.n = kept;
     *ret = s;

@@ -210,6 +210,8 @@ policy_check(const struct policy *p, struct err *e)
         r = check_network(p, e);
     if (r == 0)
         r = check_paths(&p->bind_roots, "bind root", e);
+    if (r == 0)
+        r = check_paths(&p->image_paths, "path of images", e);
     return r < 0 ? r : check_paths(&p->bind_allowed, "allowed bind", e);
 }
 
@@ -269,8 +271,12 @@ below(const char *path, const char *root)
 }
 
 static int
-check_mount(const struct policy *p, const struct launch_mount *m, struct err *e)
+check_mount(const struct policy *p, const char *driver, const struct launch_mount *m, struct err *e)
 {
+    const struct driver_can *can = driver_can(driver);
+    for (size_t i = 0; can && can->images && m->read_only && i < p->image_paths.n; i++)
+        if (below(m->source, p->image_paths.v[i]))
+            return 0;
     for (size_t i = 0; i < p->bind_allowed.n; i++)
         if (below(m->source, p->bind_allowed.v[i]))
             return 0;
@@ -374,7 +380,7 @@ policy_check_launch(const struct policy *p, const struct launch_spec *s, struct 
     if (s->host_pid || s->host_ipc)
         return err_set(e, -ERR_POLICY, "the host's pid and ipc namespaces are not allowed");
     for (size_t i = 0; i < s->mounts.n; i++) {
-        int r = check_mount(p, s->mounts.v[i], e);
+        int r = check_mount(p, s->driver, s->mounts.v[i], e);
         if (r < 0)
             return r;
     }

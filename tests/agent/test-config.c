@@ -203,8 +203,6 @@ START_TEST(refusals_name_the_thing)
         {"data_dir = \"/d\"\nclient { enabled = true }\nplugin \"nomad-driver-podman\" { config { "
          "socket_path = \"tcp://x\" } }\n",
          "plugin \"podman\": endpoint, or socket_path"},
-        {"data_dir = \"/d\"\nclient { enabled = true }\nplugin \"docker\" { config { oom_score_adj = 1 } }\n",
-         "plugin \"docker\""},
         {"data_dir = \"/d\"\nclient { enabled = true\n drain_on_shutdown { force = true\n deadline "
          "= "
          "\"1m\" } }\n",
@@ -238,6 +236,100 @@ START_TEST(refusals_name_the_thing)
     auto_mem void *ctx = mem_ctx("test");
     ck_assert_int_lt(load(ctx, "/nonexistent.hcl", &c, &e), 0);
     ck_assert_ptr_nonnull(strstr(e.text, "/nonexistent.hcl"));
+}
+END_TEST
+
+/* Each option of Nomad's drivers is taken, holds, or is refused with the line that replaces it. */
+static const struct {
+    const char *driver, *text, *says; /* NULL: it is taken */
+} plugin_options[] = {
+    {"docker", "endpoint = \"unix:///x\"", NULL},
+    {"docker", "auth {\n config = \"/x\"\n helper = \"pass\"\n}", NULL},
+    {"docker", "tls { cert = \"/x\" }", "tls: the engine is on this machine"},
+    {"docker", "extra_labels = [\"job_name\", \"task_*\"]", NULL},
+    {"docker", "extra_labels = \"job_name\"", "extra_labels must be a list of texts"},
+    {"docker", "logging {\n type = \"json-file\"\n config {\n max-size = \"2m\"\n }\n}", NULL},
+    {"docker", "logging { type = \"syslog\" }", "elsewhere: it is in the task's log"},
+    {"docker",
+     "gc {\n image = false\n image_delay = \"3m\"\n container = true\n dangling_containers {\n "
+     "enabled = true\n dry_run = false\n period = \"5m\"\n creation_grace = \"5m\"\n }\n}",
+     NULL},
+    {"docker", "gc { container = false }", "a container is removed when its task has ended"},
+    {"docker", "gc {\n dangling_containers { enabled = false }\n}", "take dangling_containers out"},
+    {"docker", "gc {\n dangling_containers { dry_run = true }\n}",
+     "dry_run of dangling_containers"},
+    {"docker", "gc { image_delay = \"soon\" }", "image_delay of gc must be a duration"},
+    {"docker", "gc { delay = \"3m\" }", "\"delay\" of gc is unknown"},
+    {"docker", "volumes { enabled = true }", NULL},
+    {"docker", "volumes { selinuxlabel = \"z\" }", "labels are the engine's"},
+    {"docker", "volumes { selinuxlabel = \"\" }", NULL},
+    {"docker", "allow_privileged = true", NULL},
+    {"docker", "allow_caps = [\"chown\"]", NULL},
+    {"docker", "allow_caps = \"chown\"", "allow_caps must be a list of texts"},
+    {"docker", "nvidia_runtime = \"mine\"", "name it in allow_runtimes here"},
+    {"docker", "allow_runtimes = [\"runc\"]", NULL},
+    {"docker", "infra_image = \"a/pause:1\"\n infra_image_pull_timeout = \"5m\"", NULL},
+    {"docker", "image_pull_timeout = \"10m\"\n pull_activity_timeout = \"2m\"", NULL},
+    {"docker", "image_pull_timeout = 7", "image_pull_timeout must be a duration"},
+    {"docker", "container_exists_attempts = 5", NULL},
+    {"docker", "oom_score_adj = 1", NULL},
+    {"docker", "oom_score_adj = -1", "not negative"},
+    {"docker", "pids_limit = 100\n disable_log_collection = true", NULL},
+    {"docker", "windows_allow_insecure_container_admin = true", "it is for Windows"},
+    {"docker", "windows_allow_insecure_container_admin = false", NULL},
+    {"docker", "allowed_modes {\n pid = [\"host\"]\n uts = []\n}", NULL},
+    {"docker", "allow_cap = []", "did you mean \"allow_caps\"?"},
+    {"exec",
+     "no_pivot_root = false\n default_pid_mode = \"private\"\n default_ipc_mode = \"private\"",
+     NULL},
+    {"exec", "no_pivot_root = true", "a task has a root of its own"},
+    {"exec", "default_pid_mode = \"host\"", "default_pid_mode must be \"private\""},
+    {"exec", "allow_caps = [\"chown\", \"net_raw\"]",
+     "isolation { allowed_caps = [\"chown\",\"net_raw\"] }"},
+    {"exec", "denied_host_uids = \"7,100-200,9\"",
+     "isolation { denied_users = [\"root\", \"7\", \"9\"] }"},
+    {"java", "default_ipc_mode = \"private\"", NULL},
+    {"java", "allow_caps = [\"all\"]", "isolation { allowed_caps = [\"all\"] }"},
+    {"raw_exec", "enabled = true\n denied_envvars = [\"AWS_*\"]", NULL},
+    {"raw_exec", "no_cgroups = true", "a task is ended by its cgroup"},
+    {"raw_exec", "denied_host_gids = \"7\"", "isolation { denied_users = [...] }"},
+    {"qemu",
+     "image_paths = [\"/srv\"]\n args_allowlist = [\"-drive\"]\n emulators_allowlist = "
+     "[\"x86_64\"]",
+     NULL},
+    {"qemu", "image_paths = [\"srv\"]", "image_paths must be a list of absolute paths"},
+    {"qemu", "image_path = [\"/srv\"]", "did you mean \"image_paths\"?"},
+    {"nomad-driver-podman",
+     "socket_path = \"unix:///x\"\n recover_stopped = false\n client_http_timeout = \"60s\"\n "
+     "dns_servers = [\"10.0.0.1\"]",
+     NULL},
+    {"podman",
+     "logging {\n driver = \"nomad\"\n}\n extra_labels = [\"*\"]\n disable_log_collection = "
+     "true",
+     NULL},
+    {"podman", "recover_stopped = true", "a container that has ended stays so"},
+    {"podman", "socket {\n name = \"a\"\n socket_path = \"unix:///x\"\n}",
+     "socket_path = \"unix:///PATH\""},
+    {"podman", "networking { default_rootless_mode = \"pasta\" }", "the podman of another user"},
+    {"exec2", "unveil_paths = [\"r:/x\"]", "said in the isolation block"},
+};
+
+START_TEST(options_of_nomads_drivers)
+{
+    setup();
+    for (size_t i = 0; i < ARRAY_LEN(plugin_options); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        struct agent_config *c;
+        struct err e = ERR_INIT;
+        const char *text = mem_printf(ctx,
+                                      "data_dir = \"/d\"\nclient { enabled = true }\nplugin \"%s\" "
+                                      "{\n config {\n %s\n }\n}\n",
+                                      plugin_options[i].driver, plugin_options[i].text);
+        int r = load(ctx, file(ctx, "x.hcl", text), &c, &e);
+        ck_assert_msg(plugin_options[i].says ? r < 0 && strstr(e.text, plugin_options[i].says)
+                                             : r == 0,
+                      "%s: %s", text, e.text);
+    }
 }
 END_TEST
 
@@ -359,6 +451,5 @@ END_TEST
 
 TEST_SUITE("config", address_templates, drain_on_shutdown, both_syntaxes, an_empty_list_is_not_none,
            directory_merges_in_order, flags_and_dev, refusals_name_the_thing,
-           credentials_of_a_plugin,
-           clusters_that_cannot_be_are_refused,
+           options_of_nomads_drivers, credentials_of_a_plugin, clusters_that_cannot_be_are_refused,
            what_denies_what_is_not_here_holds, what_promises_what_is_not_here_is_refused)

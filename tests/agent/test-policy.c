@@ -9,6 +9,7 @@
 #include "codec/codec.h"
 #include "common/buf.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "tests/lib/test.h"
 
@@ -176,6 +177,27 @@ START_TEST(an_engine_is_on_where_its_plugin_says_so)
     value_map_set(config, "pids_limit", value_int(ctx, 50));
     e = policy_engine(policy(NULL), "docker");
     ck_assert(e->volumes && e->pids_max == 50 && e->ipc_modes.n == 0);
+    struct value *paths = value_list(ctx), *log = value_map(ctx), *inside = value_map(ctx);
+    value_list_add(paths, value_str(ctx, "/srv/images"));
+    value_map_set(inside, "max-size", value_str(ctx, "2m"));
+    value_map_set(log, "type", value_str(ctx, "local"));
+    value_map_set(log, "config", inside);
+    value_map_set(config, "logging", log);
+    value_map_set(config, "extra_labels", caps);
+    value_map_set(config, "image_pull_timeout", value_str(ctx, "10m"));
+    value_map_set(config, "pull_activity_timeout", value_str(ctx, "1m"));
+    value_map_set(config, "oom_score_adj", value_str(ctx, "7"));
+    value_map_set(config, "disable_log_collection", value_bool(ctx, true));
+    value_map_set(config, "image_paths", paths);
+    e = policy_engine(policy(NULL), "docker");
+    ck_assert(str_list_has(&e->extra_labels, "net_raw") && e->no_logs && e->oom_score_adj == 7);
+    ck_assert(e->pull_timeout == 600 * NS_PER_S && e->pull_idle == 60 * NS_PER_S);
+    ck_assert_str_eq(e->log_driver, "local");
+    ck_assert_str_eq(str_map_get(&e->log_options, "max-size"), "2m");
+    ck_assert_uint_eq(policy(NULL)->image_paths.n, 0);
+    plugin->name = "qemu";
+    ck_assert_uint_eq(policy(NULL)->image_paths.n, 1);
+    plugin->name = "docker";
     ck_assert(str_list_has(&e->pid_modes, "net_raw") && str_list_has(&e->devices, "net_raw") &&
               !str_list_has(&e->runtimes, "runc"));
 }

@@ -138,12 +138,17 @@ START_TEST(what_the_agent_refuses_is_refused)
     write_file("agent.hcl",
                "data_dir = \"/x\"\nserver {\n  enabled = true\n  state_max_mb = 1\n}\n"
                "plugin \"podman\" {\n  config {\n    recover_stopped = true\n  }\n}\n"
+               "plugin \"exec\" {\n  config {\n    allow_caps = [\"chown\"]\n    no_pivot_root = "
+               "true\n  }\n}\n"
                "bind_addr = \"{{ GetInterfaceIP \\\"of.another\\\" }}\"\n"
                "client {\n  min_dynamic_port = 20000\n  options {\n    nonsense = \"1\"\n  }\n}\n");
     ck_assert_int_eq(check("agent.hcl"), 2);
     says("agent.hcl:4: refused: server.state_max_mb = 1");
     says("agent.hcl:6: refused: plugin \"podman\": ");
-    says("agent.hcl:14: refused: client.options: \"nonsense\"");
+    says("plugin \"exec\": allow_caps is said for all drivers: isolation { allowed_caps = "
+         "[\"chown\"] }");
+    says("plugin \"exec\": no_pivot_root: a task has a root of its own: remove it");
+    says("agent.hcl:20: refused: client.options: \"nonsense\"");
     ck_assert_ptr_null(strstr(fake_out(), "bind_addr"));
     write_file("agent.hcl", "log_level = \"WARN\"\nserver {\n  enabled = true\n}\n");
     ck_assert_int_eq(check("agent.hcl"), 0);

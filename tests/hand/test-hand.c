@@ -218,6 +218,32 @@ START_TEST(what_an_engine_is_asked_for)
     doc = made(ctx, "web", TASK("\"CapDrop\":[\"CHOWN\"]"), &e);
     ck_assert(doc && strstr(doc, "\"CapDrop\":[\"CHOWN\",\"audit_write\",\"dac_override\","));
     ck_assert(!strstr(doc, "net_raw") && !strstr(doc, "CapAdd"));
+    /* what the operator's plugin block says where the job does not */
+    static const char *globs[] = {"job_*", "task_name"}, *servers[] = {"10.0.0.53"};
+    engine.extra_labels = (struct str_list){globs, 2};
+    engine.dns_servers = (struct str_list){servers, 1};
+    engine.oom_score_adj = 5;
+    engine.log_driver = "local";
+    doc = made(
+        ctx, "web",
+        TASK(
+            "\"Names\":{\"job_id\":\"j\",\"task_name\":\"web\",\"node_id\":\"n\",\"job_x\":\"x\"}"),
+        &e);
+    ck_assert(doc && strstr(doc, "\"com.hashicorp.nomad.job_id\":\"j\"") &&
+              strstr(doc, "nomad.task_name\":\"web\""));
+    ck_assert(!strstr(doc, "node_id") && !strstr(doc, "job_x"));
+    ck_assert(strstr(doc, "\"OomScoreAdj\":5") && strstr(doc, "\"Dns\":[\"10.0.0.53\"]") &&
+              strstr(doc, "\"Type\":\"local\""));
+    doc = made(ctx, "web",
+               TASK("\"OomScoreAdj\":9,\"LogDriver\":\"json-file\",\"NetworkMode\":\"host2\","
+                    "\"LogsOff\":true"),
+               &e);
+    ck_assert(doc && strstr(doc, "\"OomScoreAdj\":9") && !strstr(doc, "\"Dns\"") &&
+              strstr(doc, "\"Type\":\"json-file\""));
+    ck_assert_ptr_nonnull(strstr(doc, "\"paddock.logs\":\"0:0:off\""));
+    engine.extra_labels = engine.dns_servers = (struct str_list){0};
+    engine.oom_score_adj = 0;
+    engine.log_driver = NULL;
     const struct hand_task limits = {.memory_max = 1024, .swap = 24, .memory_low = 7, .shm_bytes = 9};
     auto_buf struct buf b = BUF_INIT(1 << 20);
     json_encode_value(&b, document_limits(ctx, &hand, &limits), 0);
