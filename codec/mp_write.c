@@ -337,6 +337,8 @@ write_value(struct writer *w, const struct value *v)
     case VALUE_MAP:
         write_value_map(w, v);
         break;
+    case VALUE_BIG:
+        ASSERT(!"a number within its room");
     }
 }
 

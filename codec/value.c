@@ -227,6 +227,8 @@ value_compare(const struct value *a, const struct value *b)
     case VALUE_INT:
     case VALUE_FLOAT:
         return number_compare(a, b);
+    case VALUE_BIG:
+        ASSERT(!"a number within its room");
     case VALUE_STRING:
         return str_compare(a, b);
     case VALUE_LIST:
@@ -258,6 +260,7 @@ value_kind_name(enum value_kind k)
         return "bool";
     case VALUE_INT:
     case VALUE_FLOAT:
+    case VALUE_BIG:
         return "number";
     case VALUE_STRING:
         return "string";

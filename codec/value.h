@@ -18,8 +18,11 @@ enum value_kind {
     VALUE_FLOAT,
     VALUE_STRING,
     VALUE_LIST,
-    VALUE_MAP
+    VALUE_MAP,
+    VALUE_BIG /* a number of jobspec/number.h, which leaves that room as one of the others */
 };
+
+struct bignum;
 
 struct value;
 
@@ -30,10 +33,12 @@ struct value_pair {
 
 struct value {
     enum value_kind kind;
+    uint32_t form; /* of jobspec/: bits of a number, type of a collection; 0 elsewhere */
     union {
         bool b;
         int64_t i;
         double f;
+        const struct bignum *big;
         struct {
             const char *s; /* NUL-terminated; may hold no inner NUL */
             size_t n;

@@ -2,34 +2,18 @@
  *
  * Conversions between kinds of values, and type constraints. See eval.h.
  *
- * In this order: what a scalar is as text, number, integer and truth; the types that `type =` of a
- * variable names, from the expression and back to text; conversion of a value to such a type, which
- * says the path to the element that does not fit.
+ * In this order: what a scalar is as text and truth; the order of values; the types that `type =`
+ * of a variable names, from the expression and back to text; conversion of a value to such a type,
+ * which says the path to the element that does not fit.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "jobspec/eval.h"
 
 /* --- scalars --- */
-
-/* The shortest decimal that reads back as the same number. */
-static const char *
-float_text(const void *ctx, double f)
-{
-    char text[40];
-    for (int digits = 15; digits <= 17; digits++) {
-        double back;
-        snprintf(text, sizeof(text), "%.*g", digits, f);
-        if (num_parse_f64(text, &back) == 0 && back == f)
-            break;
-    }
-    return mem_strdup(ctx, text);
-}
 
 const char *
 value_text(const void *ctx, const struct value *v)
@@ -38,40 +22,14 @@ value_text(const void *ctx, const struct value *v)
     case VALUE_STRING:
         return v->str.s;
     case VALUE_INT:
-        return mem_printf(ctx, "%lld", (long long)v->i);
     case VALUE_FLOAT:
-        return float_text(ctx, v->f);
+    case VALUE_BIG:
+        return number_text(ctx, v);
     case VALUE_BOOL:
         return v->b ? "true" : "false";
     default:
         return NULL;
     }
-}
-
-bool
-value_number(const struct value *v, double *ret)
-{
-    if (v->kind == VALUE_INT)
-        *ret = (double)v->i;
-    else if (v->kind == VALUE_FLOAT)
-        *ret = v->f;
-    else
-        return v->kind == VALUE_STRING && num_parse_f64(v->str.s, ret) == 0;
-    return true;
-}
-
-bool
-value_integer(const struct value *v, int64_t *ret)
-{
-    if (v->kind == VALUE_INT) {
-        *ret = v->i;
-        return true;
-    }
-    if (v->kind == VALUE_FLOAT && fabs(v->f) <= 9007199254740992.0 && v->f == floor(v->f)) {
-        *ret = (int64_t)v->f;
-        return true;
-    }
-    return v->kind == VALUE_STRING && num_parse_i64(v->str.s, ret) == 0;
 }
 
 bool
@@ -87,10 +45,87 @@ value_truth(const struct value *v, bool *ret)
     return *ret || str_eq(v->str.s, "false") || str_eq(v->str.s, "0");
 }
 
-int
-value_sort_cmp(const void *a, const void *b)
+/* --- order --- */
+
+static int
+rank(const struct value *v)
 {
-    return value_compare(*(struct value *const *)a, *(struct value *const *)b);
+    return v->kind == VALUE_FLOAT || v->kind == VALUE_BIG ? (int)VALUE_INT : (int)v->kind;
+}
+
+static int
+order_numbers(const struct value *a, const struct value *b)
+{
+    return number_equal(a, b) ? 0 : number_compare(a, b) < 0 ? -1 : 1;
+}
+
+static int
+order_maps(const struct value *a, const struct value *b)
+{
+    for (size_t i = 0; i < a->map.n && i < b->map.n; i++) {
+        int c = strcmp(a->map.v[i].k, b->map.v[i].k);
+        c = c != 0 ? (c > 0) - (c < 0) : value_order(a->map.v[i].v, b->map.v[i].v);
+        if (c != 0)
+            return c;
+    }
+    return (a->map.n > b->map.n) - (a->map.n < b->map.n);
+}
+
+int
+value_order(const struct value *a, const struct value *b)
+{
+    if (rank(a) != rank(b))
+        return rank(a) < rank(b) ? -1 : 1;
+    switch (a->kind) {
+    case VALUE_NULL:
+    case VALUE_BOOL:
+    case VALUE_STRING:
+        return value_compare(a, b);
+    case VALUE_LIST:
+        for (size_t i = 0; i < a->list.n && i < b->list.n; i++) {
+            int c = value_order(a->list.v[i], b->list.v[i]);
+            if (c != 0)
+                return c;
+        }
+        return (a->list.n > b->list.n) - (a->list.n < b->list.n);
+    case VALUE_MAP:
+        return order_maps(a, b);
+    default:
+        return order_numbers(a, b);
+    }
+}
+
+int
+value_order_at(const void *a, const void *b)
+{
+    return value_order(*(struct value *const *)a, *(struct value *const *)b);
+}
+
+static bool
+same_type(const struct value *a, const struct value *b)
+{
+    if (rank(a) != rank(b))
+        return false;
+    if (a->kind == VALUE_LIST) {
+        if (a->form != b->form || a->list.n != b->list.n)
+            return false;
+        for (size_t i = 0; i < a->list.n; i++)
+            if (!same_type(a->list.v[i], b->list.v[i]))
+                return false;
+    } else if (a->kind == VALUE_MAP) {
+        if (a->form != b->form || a->map.n != b->map.n)
+            return false;
+        for (size_t i = 0; i < a->map.n; i++)
+            if (!same_type(a->map.v[i].v, b->map.v[i].v))
+                return false;
+    }
+    return true;
+}
+
+bool
+value_same(const struct value *a, const struct value *b)
+{
+    return a == b || (same_type(a, b) && value_order(a, b) == 0);
 }
 
 /* --- type constraints --- */
@@ -265,15 +300,14 @@ static struct value *
 convert_scalar(struct conv *c, const struct vtype *t, struct value *v)
 {
     const char *s;
-    double f;
-    int64_t i;
     bool b;
     if (t->kind == VT_STRING && (s = value_text(c->ev->ctx, v)) != NULL)
         return v->kind == VALUE_STRING ? v : value_str(c->ev->ctx, s);
-    if (t->kind == VT_NUMBER && v->kind == VALUE_STRING && value_integer(v, &i))
-        return value_int(c->ev->ctx, i);
-    if (t->kind == VT_NUMBER && value_number(v, &f))
-        return v->kind == VALUE_STRING ? ev_number(c->ev, f) : v;
+    if (t->kind == VT_NUMBER && number_is(v)) {
+        struct value *n = v->kind == VALUE_STRING ? number_parse(c->ev->ctx, v->str.s) : v;
+        if (n != NULL)
+            return n;
+    }
     if (t->kind == VT_BOOL && value_truth(v, &b))
         return v->kind == VALUE_BOOL ? v : value_bool(c->ev->ctx, b);
     return mismatch(c, t, v);
@@ -292,6 +326,7 @@ convert_list(struct conv *c, const struct vtype *t, struct value *v)
     struct value *out = ev_list(c->ev, c->r, v->list.n);
     if (out == NULL)
         return NULL;
+    out->form = t->kind == VT_LIST ? FORM_LIST : t->kind == VT_SET ? FORM_SET : FORM_TUPLE;
     for (size_t i = 0; i < v->list.n; i++) {
         out->list.v[i] = convert(c, t->kind == VT_TUPLE ? t->types[i] : t->elem, v->list.v[i]);
         if (out->list.v[i] == NULL) {
@@ -302,10 +337,10 @@ convert_list(struct conv *c, const struct vtype *t, struct value *v)
         }
     }
     if (t->kind == VT_SET && out->list.n > 0) {
-        qsort(out->list.v, out->list.n, sizeof(struct value *), value_sort_cmp);
+        qsort(out->list.v, out->list.n, sizeof(struct value *), value_order_at);
         size_t n = 1;
         for (size_t i = 1; i < out->list.n; i++)
-            if (!value_equal(out->list.v[n - 1], out->list.v[i]))
+            if (!value_same(out->list.v[n - 1], out->list.v[i]))
                 out->list.v[n++] = out->list.v[i];
         out->list.n = n;
     }
@@ -328,7 +363,10 @@ convert_map(struct conv *c, const struct vtype *t, struct value *v)
             return NULL;
         }
     }
-    return ev_map(c->ev, c->r, pairs, v->map.n);
+    struct value *out = ev_map(c->ev, c->r, pairs, v->map.n);
+    if (out != NULL)
+        out->form = FORM_MAP;
+    return out;
 }
 
 static struct value *

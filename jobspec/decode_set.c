@@ -57,7 +57,7 @@ static bool
 to_int(struct decoder *dc, const struct field *f, const struct value *v, const struct hcl_range *r,
        int64_t *ret)
 {
-    if (!value_integer(v, ret))
+    if (!number_int(v, ret))
         return mismatch(dc, f, r, "a whole number");
     if (f->type == FT_UINT && *ret < 0)
         return mismatch(dc, f, r, "a number that is not negative");
@@ -76,7 +76,7 @@ to_duration(struct decoder *dc, const struct field *f, const struct value *v,
                    f->hcl, v->str.s);
         return false;
     }
-    if (value_integer(v, ret))
+    if (number_int(v, ret))
         return true;
     return mismatch(dc, f, r, "a duration such as \"30s\"");
 }
@@ -112,7 +112,7 @@ set_one(struct decoder *dc, const struct field *f, void *dst, const struct value
             *(int64_t *)dst = i;
         return true;
     case FT_FLOAT:
-        if (!value_number(v, &d))
+        if (!number_double(v, &d))
             return mismatch(dc, f, r, "a number");
         if (opt)
             *(struct opt_f64 *)dst = (struct opt_f64){true, d};
@@ -120,7 +120,7 @@ set_one(struct decoder *dc, const struct field *f, void *dst, const struct value
             *(double *)dst = d;
         return true;
     case FT_VALUE:
-        *(struct value **)dst = value_clone(dc->ctx, v);
+        *(struct value **)dst = value_plain(dc->ctx, v);
         return true;
     default:
         return mismatch(dc, f, r, "a block");
@@ -198,7 +198,7 @@ decode_map_entry(struct decoder *dc, const struct field *f, void *obj, const cha
         return set_list(dc, &elem, &map_put(dc->ctx, *(struct strs_map *)map, key)->v, v, r);
     }
     case FT_VALUE:
-        map_put(dc->ctx, *(struct value_map *)map, key)->v = value_clone(dc->ctx, v);
+        map_put(dc->ctx, *(struct value_map *)map, key)->v = value_plain(dc->ctx, v);
         return true;
     default:
         return mismatch(dc, f, r, "something else");

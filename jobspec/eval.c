@@ -8,7 +8,6 @@
  */
 #include "jobspec/eval.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,14 +115,6 @@ ev_strn(struct hcl_eval *ev, const struct hcl_range *r, const char *s, size_t n)
     if (!ev_charge(ev, r, 1 + n / 64, VALUE_COST + n))
         return NULL;
     return value_strn(ev->ctx, s, n);
-}
-
-struct value *
-ev_number(struct hcl_eval *ev, double f)
-{
-    if (f >= -9007199254740992.0 && f <= 9007199254740992.0 && f == (double)(int64_t)f)
-        return value_int(ev->ctx, (int64_t)f);
-    return value_float(ev->ctx, f);
 }
 
 enum { NODES_PER_STEP = 8 };
@@ -365,7 +356,7 @@ eval_index(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e
         return NULL;
     int64_t i;
     if (v->kind == VALUE_LIST) {
-        if (!value_integer(k, &i))
+        if (!number_int(k, &i))
             return fail(ev, &e->b->r, "Invalid index", "The index of a list is a whole number.");
         if (i >= 0 && (uint64_t)i < v->list.n)
             return v->list.v[i];
@@ -420,6 +411,16 @@ ev_bad_operand(struct hcl_eval *ev, const struct expr *e, const struct value *v,
     return NULL;
 }
 
+/* NULL of a number that is known to be one: the result has no room. */
+static struct value *
+in_range(struct hcl_eval *ev, const struct expr *e, struct value *v)
+{
+    if (v == NULL || !ev_charge(ev, &e->r, 1, v->kind == VALUE_BIG ? VALUE_COST : 0))
+        return v == NULL ? fail(ev, &e->r, "Number too large", "The result is out of range.")
+                         : NULL;
+    return v;
+}
+
 static struct value *
 eval_unary(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
 {
@@ -430,74 +431,38 @@ eval_unary(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e
         bool b;
         return value_truth(v, &b) ? value_bool(ev->ctx, !b) : ev_bad_operand(ev, e->a, v, "a bool");
     }
-    int64_t i;
-    double f;
-    if (value_integer(v, &i) && i != INT64_MIN)
-        return value_int(ev->ctx, -i);
-    return value_number(v, &f) ? ev_number(ev, -f) : ev_bad_operand(ev, e->a, v, "a number");
+    if (!number_is(v))
+        return ev_bad_operand(ev, e->a, v, "a number");
+    return in_range(ev, e, number_negate(ev->ctx, v));
 }
 
 static bool
-int_op(unsigned op, int64_t a, int64_t b, int64_t *ret)
+are_numbers(struct hcl_eval *ev, const struct expr *e, const struct value *a, const struct value *b)
 {
-    switch (op) {
-    case TOK_PLUS:
-        return !__builtin_add_overflow(a, b, ret);
-    case TOK_MINUS:
-        return !__builtin_sub_overflow(a, b, ret);
-    case TOK_STAR:
-        return !__builtin_mul_overflow(a, b, ret);
-    case TOK_SLASH:
-        if (b == 0 || (a == INT64_MIN && b == -1) || a % b != 0)
-            return false;
-        *ret = a / b;
-        return true;
-    default:
-        if (b == 0)
-            return false;
-        *ret = b == -1 ? 0 : a % b;
-        return true;
-    }
+    const struct value *v = !number_is(a) ? a : !number_is(b) ? b : NULL;
+    if (v != NULL)
+        ev_bad_operand(ev, v == a ? e->a : e->b, v, "a number");
+    return v == NULL;
 }
 
 static struct value *
 arithmetic(struct hcl_eval *ev, const struct expr *e, const struct value *a, const struct value *b)
 {
-    int64_t i, j, k;
-    double f, g;
-    if (!value_number(a, &f))
-        return ev_bad_operand(ev, e->a, a, "a number");
-    if (!value_number(b, &g))
-        return ev_bad_operand(ev, e->b, b, "a number");
-    if ((e->op == TOK_SLASH || e->op == TOK_PERCENT) && g == 0)
+    if (!are_numbers(ev, e, a, b))
+        return NULL;
+    if ((e->op == TOK_SLASH || e->op == TOK_PERCENT) && number_sign(b) == 0)
         return fail(ev, &e->r, "Division by zero", "The second operand is zero.");
-    bool ints = value_integer(a, &i) && value_integer(b, &j);
-    if (ints && int_op(e->op, i, j, &k))
-        return value_int(ev->ctx, k);
-    if (ints && e->op != TOK_SLASH)
-        return fail(ev, &e->r, "Number too large", "The result does not fit 64 bits.");
-    double r = e->op == TOK_PLUS    ? f + g
-               : e->op == TOK_MINUS ? f - g
-               : e->op == TOK_STAR  ? f * g
-               : e->op == TOK_SLASH ? f / g
-                                    : fmod(f, g);
-    if (!isfinite(r))
-        return fail(ev, &e->r, "Number too large", "The result is out of range.");
-    return ev_number(ev, r);
+    return in_range(ev, e, number_operate(ev->ctx, e->op, a, b));
 }
 
 static struct value *
 comparison(struct hcl_eval *ev, const struct expr *e, const struct value *a, const struct value *b)
 {
-    int64_t i, j;
-    double f, g;
-    if (!value_number(a, &f))
-        return ev_bad_operand(ev, e->a, a, "a number");
-    if (!value_number(b, &g))
-        return ev_bad_operand(ev, e->b, b, "a number");
-    int c = (f > g) - (f < g);
-    if (value_integer(a, &i) && value_integer(b, &j))
-        c = (i > j) - (i < j);
+    if (!are_numbers(ev, e, a, b))
+        return NULL;
+    int c = number_compare(a, b);
+    if ((e->op == TOK_LE || e->op == TOK_GE) && number_equal(a, b))
+        c = 0;
     bool r = e->op == TOK_LT ? c < 0 : e->op == TOK_GT ? c > 0 : e->op == TOK_LE ? c <= 0 : c >= 0;
     return value_bool(ev->ctx, r);
 }
@@ -526,7 +491,7 @@ eval_binary(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *
         (!ev_measure(ev, &e->a->r, a) || !ev_measure(ev, &e->b->r, b)))
         return NULL;
     if (e->op == TOK_EQ || e->op == TOK_NE)
-        return value_bool(ev->ctx, value_equal(a, b) == (e->op == TOK_EQ));
+        return value_bool(ev->ctx, value_same(a, b) == (e->op == TOK_EQ));
     if (e->op == TOK_LT || e->op == TOK_GT || e->op == TOK_LE || e->op == TOK_GE)
         return comparison(ev, e, a, b);
     return arithmetic(ev, e, a, b);

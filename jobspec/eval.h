@@ -12,6 +12,7 @@
 #include "jobspec/ast.h"
 #include "jobspec/jobspec.h"
 #include "jobspec/limits.h"
+#include "jobspec/number.h"
 
 /* A chain of names that are bound: iterators of `for` and `dynamic`. */
 struct hcl_scope {
@@ -55,13 +56,16 @@ bool ev_is_runtime(struct hcl_eval *ev, const struct hcl_scope *sc, const struct
 
 /* --- values --- */
 
+/* What a collection is, in its `form`: as it is written, or by a type and by functions. */
+enum { FORM_TUPLE = 0, FORM_LIST, FORM_SET };
+enum { FORM_OBJECT = 0, FORM_MAP };
+
 /* Collections of known size: fill v[0..n). Charged; NULL after a diagnostic. */
 struct value *ev_list(struct hcl_eval *ev, const struct hcl_range *r, size_t n);
 /* Sorts the pairs; of equal keys the last one stays. */
 struct value *ev_map(struct hcl_eval *ev, const struct hcl_range *r, struct value_pair *pairs,
                      size_t n);
 struct value *ev_strn(struct hcl_eval *ev, const struct hcl_range *r, const char *s, size_t n);
-struct value *ev_number(struct hcl_eval *ev, double f); /* whole numbers become integers */
 /* Sharing lets a small file make values that are huge or deep when they are walked: before a walk,
  * this bounds the depth and charges the size. False after a diagnostic. */
 bool ev_measure(struct hcl_eval *ev, const struct hcl_range *r, const struct value *v);
@@ -70,11 +74,12 @@ struct value *ev_get(const struct value *map, const char *key);
 
 /* Strings, numbers and bools as text; NULL for the rest. */
 const char *value_text(const void *ctx, const struct value *v);
-/* Numbers and numeric strings. */
-bool value_number(const struct value *v, double *ret);
-bool value_integer(const struct value *v, int64_t *ret);
 bool value_truth(const struct value *v, bool *ret); /* true, false, and as text, with "1", "0" */
-int value_sort_cmp(const void *a, const void *b);   /* qsort over struct value * */
+/* -1, 0, 1: a total order, in which sets are sorted. */
+int value_order(const struct value *a, const struct value *b);
+int value_order_at(const void *a, const void *b); /* the same for qsort over struct value * */
+/* Equal, and of equal type: a tuple is no list, an object no map. */
+bool value_same(const struct value *a, const struct value *b);
 
 /* --- type constraints: string, list(number), object({a = string}) … --- */
 

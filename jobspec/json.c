@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/num.h"
+#include "jobspec/number.h"
 #include "jobspec/parse.h"
 
 struct json {
@@ -171,14 +171,16 @@ json_number(struct json *j)
         n++;
     }
     char *text = mem_strndup(j->p.ctx, j->p.src->s + from.byte, n);
-    int64_t i;
-    double f;
-    if (strpbrk(text, ".eE") == NULL && num_parse_i64(text, &i) == 0)
-        return literal(j, from, value_int(j->p.ctx, i));
-    if (strpbrk(text, ".eE") != NULL && num_parse_f64(text, &f) == 0)
-        return literal(j, from, value_float(j->p.ctx, f));
+    /* JSON has no sign but "-", no zeros before a digit, no empty part. */
+    const char *digits = text + (*text == '-'), *point = strchr(text, '.');
+    bool strict = *digits >= '0' && *digits <= '9' &&
+                  (digits[0] != '0' || digits[1] < '0' || digits[1] > '9') &&
+                  (point == NULL || (point[1] >= '0' && point[1] <= '9'));
+    struct value *v = strict ? number_parse(j->p.ctx, text) : NULL;
+    if (v != NULL)
+        return literal(j, from, v);
     j->at = from;
-    return bad(j, "This is not a number, or one that does not fit 64 bits.");
+    return bad(j, "This is not a number, or one that is out of range.");
 }
 
 static struct expr *
@@ -262,27 +264,47 @@ json_value(struct json *j)
     return json_word(j);
 }
 
+static bool
+json_init(struct json *j, const void *ctx, const struct hcl_source *src, struct hcl_sink *sink)
+{
+    memset(j, 0, sizeof(*j));
+    j->p.ctx = ctx;
+    j->p.src = src;
+    j->p.sink = sink;
+    j->at = (struct hcl_pos){0, 1, 1};
+    if (!lex_init(&j->p.lx, src, 0, sink))
+        return false;
+    space(j);
+    return true;
+}
+
+static struct expr *
+json_whole(struct json *j)
+{
+    struct expr *e = json_value(j);
+    if (e == NULL)
+        return NULL;
+    space(j);
+    return cur(j) >= 0 ? bad(j, "Nothing may follow the value.") : e;
+}
+
+struct expr *
+parse_json_value(const void *ctx, const struct hcl_source *src, struct hcl_sink *sink)
+{
+    struct json j;
+    return json_init(&j, ctx, src, sink) ? json_whole(&j) : NULL;
+}
+
 struct hcl_body *
 parse_json_file(const void *ctx, const struct hcl_source *src, struct hcl_sink *sink)
 {
     struct json j;
-    memset(&j, 0, sizeof(j));
-    j.p.ctx = ctx;
-    j.p.src = src;
-    j.p.sink = sink;
-    j.at = (struct hcl_pos){0, 1, 1};
-    if (!lex_init(&j.p.lx, src, 0, sink))
+    if (!json_init(&j, ctx, src, sink))
         return NULL;
-    space(&j);
     if (cur(&j) != '{')
         return bad(&j, "The file must hold one object, in braces.");
-    struct expr *e = json_value(&j);
-    if (e == NULL)
-        return NULL;
-    space(&j);
-    if (cur(&j) >= 0)
-        return bad(&j, "Nothing may follow the object.");
-    return body_of_object(ctx, e, sink);
+    const struct expr *e = json_whole(&j);
+    return e != NULL ? body_of_object(ctx, e, sink) : NULL;
 }
 
 /* --- objects as bodies --- */

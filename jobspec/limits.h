@@ -22,6 +22,8 @@ enum {
     HCL_BYTES_MAX = 64 << 20,    /* bytes that it may make */
     EVAL_DEPTH_MAX = 800,        /* nested expressions and values together */
     VALUE_DEPTH_MAX = 200,       /* nesting of a value */
+    NUMBER_EXP2_MAX = 65536,     /* powers of two that a number may have, and its inverse */
+    NUMBER_DIGITS_MAX = 10000,   /* digits that parseint() reads */
     HCL_RANGE_MAX = 1024,        /* elements that range() makes */
     HCL_REGEX_STEPS_MAX = 10000, /* steps of one match of a regular expression */
 };

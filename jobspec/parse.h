@@ -30,6 +30,8 @@ struct hcl_body *parse_file(const void *ctx, const struct hcl_source *src, unsig
 struct expr *parse_expression(const void *ctx, const struct hcl_source *src, struct hcl_sink *sink);
 struct hcl_body *parse_json_file(const void *ctx, const struct hcl_source *src,
                                  struct hcl_sink *sink);
+/* Literals, and tuples and objects of these. */
+struct expr *parse_json_value(const void *ctx, const struct hcl_source *src, struct hcl_sink *sink);
 
 /* An object expression, as it stands in JSON or after `=`, seen as a body of attributes. NULL after
  * a diagnostic: a key that is no name. */

@@ -11,6 +11,7 @@
 
 #include "common/mem.h"
 #include "common/num.h"
+#include "jobspec/number.h"
 #include "jobspec/parse.h"
 
 static struct expr *parse_unary(struct parser *p);
@@ -37,20 +38,10 @@ parse_number(struct parser *p)
 {
     struct hcl_range r = p->tok.r;
     char *text = parse_text(p, &r);
-    int64_t i;
-    double f;
-    struct expr *e = NULL;
-    if (strpbrk(text, ".eE") == NULL) {
-        if (num_parse_i64(text, &i) == 0)
-            e = literal(p, &r, value_int(p->ctx, i));
-        else
-            parse_error(p, &r, "Invalid number", "Whole numbers must fit 64 bits.");
-    } else if (num_parse_f64(text, &f) == 0) {
-        bool whole = f >= -9007199254740992.0 && f <= 9007199254740992.0 && f == (double)(int64_t)f;
-        e = literal(p, &r, whole ? value_int(p->ctx, (int64_t)f) : value_float(p->ctx, f));
-    } else {
-        parse_error(p, &r, "Invalid number", "This number is out of range.");
-    }
+    struct value *v = number_parse(p->ctx, text);
+    struct expr *e = v != NULL ? literal(p, &r, v) : NULL;
+    if (v == NULL)
+        parse_error(p, &r, "Invalid number", "This is not a number, or one that is out of range.");
     if (e != NULL)
         parse_next(p);
     return e;

@@ -9,6 +9,7 @@
 
 #include "common/mem.h"
 #include "jobspec/func/func.h"
+#include "jobspec/lex.h"
 #include "jobspec/limits.h"
 
 static struct value *
@@ -119,7 +120,7 @@ fn_contains(struct call *c)
     if (!call_charge(c, l->list.n, 0))
         return NULL;
     for (size_t i = 0; i < l->list.n; i++)
-        if (value_equal(l->list.v[i], c->args[1]))
+        if (value_same(l->list.v[i], c->args[1]))
             return ret_bool(c, true);
     return ret_bool(c, false);
 }
@@ -134,7 +135,7 @@ fn_index(struct call *c)
     }
     l = arg_list(c, 0);
     int64_t at;
-    if (c->args[1]->kind == VALUE_INT && value_integer(c->args[1], &at) && at >= 0 &&
+    if (c->args[1]->kind == VALUE_INT && number_int(c->args[1], &at) && at >= 0 &&
         (uint64_t)at < l->list.n)
         return l->list.v[at];
     return arg_error(c, 1, "there is no such element: the list has %zu", l->list.n);
@@ -229,7 +230,7 @@ static int
 ranked_cmp(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
-    int r = value_compare(x->v, y->v);
+    int r = value_order(x->v, y->v);
     return r != 0 ? r : (x->at > y->at) - (x->at < y->at);
 }
 
@@ -252,7 +253,7 @@ fn_distinct(struct call *c)
         r[i] = (struct ranked){l->list.v[i], i};
     qsort(r, n, sizeof(*r), ranked_cmp);
     for (size_t i = 0; i < n; i++)
-        if (kept == 0 || !value_equal(r[kept - 1].v, r[i].v))
+        if (kept == 0 || !value_same(r[kept - 1].v, r[i].v))
             r[kept++] = r[i];
     qsort(r, kept, sizeof(*r), position_cmp);
     struct value *out = ret_list(c, kept);
@@ -323,19 +324,35 @@ fn_sort(struct call *c)
 static struct value *
 fn_range(struct call *c)
 {
-    double from = c->n > 1 ? arg_num(c, 0) : 0, to = arg_num(c, c->n > 1 ? 1 : 0);
-    double step = c->n > 2 ? arg_num(c, 2) : to >= from ? 1 : -1;
+    const void *ctx = c->ev->ctx;
+    const struct value *from = c->n > 1 ? arg_number(c, 0) : value_int(ctx, 0);
+    const struct value *to = arg_number(c, c->n > 1 ? 1 : 0);
     if (c->failed)
         return NULL;
-    if (step == 0 || (c->n > 2 && (step > 0) != (to > from) && to != from))
-        return arg_error(c, c->n - 1, "the step does not lead to the end");
-    size_t n = 0;
-    for (double x = from; step > 0 ? x < to : x > to; x += step)
-        if (++n > HCL_RANGE_MAX)
-            return arg_error(c, 0, "the result has more than %d elements", HCL_RANGE_MAX);
-    struct value *out = ret_list(c, n);
-    for (size_t i = 0; out != NULL && i < n; i++)
-        out->list.v[i] = ev_number(c->ev, from + step * (double)i);
+    bool down = number_compare(from, to) > 0;
+    const struct value *step = c->n > 2 ? arg_number(c, 2) : value_int(ctx, down ? -1 : 1);
+    if (c->failed)
+        return NULL;
+    if (number_sign(step) == 0)
+        return arg_error(c, 2, "step must not be zero");
+    if (c->n > 2 && down && number_sign(step) > 0)
+        return arg_error(c, 2, "end must be greater than start when step is positive");
+    if (c->n > 2 && number_compare(from, to) < 0 && number_sign(step) < 0)
+        return arg_error(c, 2, "end must be less than start when step is negative");
+    struct value *out = ret_list(c, 0);
+    struct value *at = (struct value *)(uintptr_t)from;
+    while (out != NULL && number_compare(at, to) == (number_sign(step) > 0 ? -1 : 1)) {
+        if (out->list.n == HCL_RANGE_MAX)
+            return arg_error(c, 0,
+                             "more than %d values were generated; either decrease the "
+                             "difference between start and end or use a smaller step",
+                             HCL_RANGE_MAX);
+        value_list_add(out, at);
+        if (!call_charge(c, 1, 256) || (at = number_operate(ctx, TOK_PLUS, at, step)) == NULL)
+            return c->ev->exhausted ? NULL : arg_error(c, 0, "the result is out of range");
+    }
+    if (out != NULL)
+        out->form = FORM_LIST;
     return out;
 }
 

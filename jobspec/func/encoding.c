@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions that encode and decode: base64, CSV, JSON, URL.
+ * Functions that encode and decode: base64, CSV, URL.
  */
 #include <string.h>
 
@@ -39,46 +39,6 @@ fn_base64decode(struct call *c)
     if (!utf8_valid((char *)out, got) || memchr(out, 0, got) != NULL)
         return arg_error(c, 0, "the decoded bytes are no text");
     return ret_strn(c, (char *)out, got);
-}
-
-static struct value *
-fn_jsonencode(struct call *c)
-{
-    auto_buf struct buf b = BUF_INIT(HCL_BYTES_MAX / 4);
-    json_encode_value(&b, c->args[0], 0);
-    return ret_buf(c, &b);
-}
-
-/* Values of the evaluator have their maps sorted. */
-static struct value *
-sorted(struct call *c, struct value *v)
-{
-    if (v->kind == VALUE_LIST)
-        for (size_t i = 0; i < v->list.n; i++)
-            if ((v->list.v[i] = sorted(c, v->list.v[i])) == NULL)
-                return NULL;
-    if (v->kind != VALUE_MAP)
-        return v;
-    for (size_t i = 0; i < v->map.n; i++)
-        if ((v->map.v[i].v = sorted(c, v->map.v[i].v)) == NULL)
-            return NULL;
-    return ev_map(c->ev, &c->e->r, v->map.v, v->map.n);
-}
-
-static struct value *
-fn_jsondecode(struct call *c)
-{
-    const char *s = arg_str(c, 0);
-    size_t n = arg_len(c, 0);
-    struct err e = ERR_INIT;
-    struct value *v = NULL;
-    struct budget budget = {c->ev->bytes_left};
-    if (!call_charge(c, 1 + n / 8, n))
-        return NULL;
-    if (json_decode_value(c->ev->ctx, SLICE(s, n), &budget, &v, &e) < 0)
-        return arg_error(c, 0, "%s", e.text);
-    size_t used = c->ev->bytes_left > budget.left ? c->ev->bytes_left - budget.left : 0;
-    return call_charge(c, 1, used) ? sorted(c, v) : NULL;
 }
 
 static struct value *
@@ -182,7 +142,5 @@ fn_csvdecode(struct call *c)
 const struct func func_encoding[] = {{"base64decode", 1, 1, fn_base64decode, false},
                                      {"base64encode", 1, 1, fn_base64encode, false},
                                      {"csvdecode", 1, 1, fn_csvdecode, false},
-                                     {"jsondecode", 1, 1, fn_jsondecode, false},
-                                     {"jsonencode", 1, 1, fn_jsonencode, false},
                                      {"urlencode", 1, 1, fn_urlencode, false},
                                      {NULL, 0, 0, NULL, false}};

@@ -10,7 +10,7 @@
 #include "common/mem.h"
 
 static const struct func *const tables[] = {
-    func_numeric, func_string, func_regex, func_collection, func_set,  func_encoding,
+    func_numeric, func_string, func_regex, func_collection, func_set,  func_encoding, func_json,
     func_date,    func_digest, func_yaml,  func_network,    func_file, func_type};
 
 static const struct func *
@@ -145,7 +145,7 @@ int64_t
 arg_int(struct call *c, size_t i)
 {
     int64_t v = 0;
-    if (!value_integer(c->args[i], &v))
+    if (!number_int(c->args[i], &v))
         arg_error(c, i, "a whole number is needed");
     return v;
 }
@@ -154,9 +154,20 @@ double
 arg_num(struct call *c, size_t i)
 {
     double v = 0;
-    if (!value_number(c->args[i], &v))
+    if (!number_double(c->args[i], &v))
         arg_error(c, i, "a number is needed, this is a %s", value_kind_name(c->args[i]->kind));
     return v;
+}
+
+const struct value *
+arg_number(struct call *c, size_t i)
+{
+    const struct value *v = c->args[i];
+    struct value *n = v->kind == VALUE_STRING ? number_parse(c->ev->ctx, v->str.s) : NULL;
+    if (n != NULL || (v->kind != VALUE_STRING && number_is(v)))
+        return n != NULL ? n : v;
+    arg_error(c, i, "a number is needed, this is a %s", value_kind_name(v->kind));
+    return number_counted(c->ev->ctx, 0);
 }
 
 static struct value *
@@ -196,7 +207,7 @@ ret_str(struct call *c, const char *s)
 struct value *
 ret_int(struct call *c, int64_t i)
 {
-    return value_int(c->ev->ctx, i);
+    return number_counted(c->ev->ctx, i);
 }
 
 struct value *

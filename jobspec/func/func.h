@@ -32,6 +32,7 @@ extern const struct func func_regex[];
 extern const struct func func_collection[];
 extern const struct func func_set[];
 extern const struct func func_encoding[];
+extern const struct func func_json[];
 extern const struct func func_date[];
 extern const struct func func_digest[];
 extern const struct func func_yaml[];
@@ -46,6 +47,8 @@ const char *arg_str(struct call *c, size_t i);
 size_t arg_len(struct call *c, size_t i); /* bytes of arg_str */
 int64_t arg_int(struct call *c, size_t i);
 double arg_num(struct call *c, size_t i);
+/* A number, of text that is one as well. */
+const struct value *arg_number(struct call *c, size_t i);
 struct value *arg_list(struct call *c, size_t i); /* a map gives an error */
 struct value *arg_map(struct call *c, size_t i);
 /* Diagnostic at argument i (or the call, when i >= n): NULL. */
@@ -53,7 +56,7 @@ void *arg_error(struct call *c, size_t i, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 struct value *ret_str(struct call *c, const char *s);
 struct value *ret_strn(struct call *c, const char *s, size_t n);
-struct value *ret_int(struct call *c, int64_t i);
+struct value *ret_int(struct call *c, int64_t i); /* counted: with NUMBER_INT_BITS */
 struct value *ret_bool(struct call *c, bool b);
 struct value *ret_list(struct call *c, size_t n);
 bool call_charge(struct call *c, size_t steps, size_t bytes);

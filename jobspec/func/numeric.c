@@ -8,114 +8,134 @@
 
 #include "jobspec/func/func.h"
 
+/* NULL of an argument that was a number: there is no room for the result. */
 static struct value *
-number(struct call *c, double f)
+ret_number(struct call *c, struct value *v)
 {
-    if (!isfinite(f))
+    if (v == NULL)
         return arg_error(c, 0, "the result is out of range");
-    return ev_number(c->ev, f);
+    return call_charge(c, 1, sizeof(*v) + NUMBER_BITS / 8) ? v : NULL;
+}
+
+/* By doubles, as a Nomad. */
+static struct value *
+ret_double(struct call *c, double f)
+{
+    return ret_number(c, isfinite(f) ? number_of_double(c->ev->ctx, f) : NULL);
 }
 
 static struct value *
 fn_abs(struct call *c)
 {
-    double f = arg_num(c, 0);
-    int64_t i;
-    if (value_integer(c->args[0], &i) && i != INT64_MIN)
-        return ret_int(c, i < 0 ? -i : i);
-    return number(c, fabs(f));
+    const struct value *v = arg_number(c, 0);
+    return c->failed ? NULL : ret_number(c, number_abs(c->ev->ctx, v));
 }
 
 static struct value *
 fn_ceil(struct call *c)
 {
-    return number(c, ceil(arg_num(c, 0)));
+    const struct value *v = arg_number(c, 0);
+    return c->failed ? NULL : ret_number(c, number_ceil(c->ev->ctx, v));
 }
 
 static struct value *
 fn_floor(struct call *c)
 {
-    return number(c, floor(arg_num(c, 0)));
+    const struct value *v = arg_number(c, 0);
+    return c->failed ? NULL : ret_number(c, number_floor(c->ev->ctx, v));
 }
 
 static struct value *
 fn_log(struct call *c)
 {
     double x = arg_num(c, 0), base = arg_num(c, 1);
-    return number(c, log(x) / log(base));
+    return c->failed ? NULL : ret_double(c, log(x) / log(base));
+}
+
+/* A whole exponent by squares of a fraction in [0.5, 1), so that each step rounds as in Go. */
+static double
+power(double x, double y)
+{
+    double whole, part = modf(fabs(y), &whole);
+    if (part != 0 || whole > 9e15 || x == 0 || !isfinite(x))
+        return pow(x, y);
+    int e2 = 0;
+    long e = 0;
+    double r = 1, f = frexp(x, &e2);
+    long step = e2;
+    for (uint64_t n = (uint64_t)whole; n != 0; n >>= 1) {
+        if (step < -4096 || step > 4096) /* beyond what a double is */
+            return pow(x, y);
+        if (n & 1) {
+            r *= f;
+            e += step;
+        }
+        f *= f;
+        step *= 2;
+        if (f < 0.5) {
+            f += f;
+            step--;
+        }
+    }
+    if (y < 0) {
+        r = 1 / r;
+        e = -e;
+    }
+    return ldexp(r, (int)e);
 }
 
 static struct value *
 fn_pow(struct call *c)
 {
     double x = arg_num(c, 0), y = arg_num(c, 1);
-    return number(c, pow(x, y));
+    return c->failed ? NULL : ret_double(c, power(x, y));
 }
 
 static struct value *
 fn_signum(struct call *c)
 {
-    double f = arg_num(c, 0);
-    return ret_int(c, (f > 0) - (f < 0));
+    int64_t i = arg_int(c, 0);
+    return number_counted(c->ev->ctx, (i > 0) - (i < 0));
 }
 
 static struct value *
-pick(struct call *c, bool max)
+pick(struct call *c, int sign)
 {
-    size_t best = 0;
-    for (size_t i = 0; i < c->n; i++) {
-        double f = arg_num(c, i), b = arg_num(c, best);
-        if (max ? f > b : f < b)
-            best = i;
+    const struct value *best = arg_number(c, 0);
+    for (size_t i = 1; i < c->n && !c->failed; i++) {
+        const struct value *v = arg_number(c, i);
+        if (number_compare(v, best) == sign)
+            best = v;
     }
-    return c->args[best]->kind == VALUE_STRING ? number(c, arg_num(c, best)) : c->args[best];
+    return c->failed ? NULL : (struct value *)(uintptr_t)best;
 }
 
 static struct value *
 fn_max(struct call *c)
 {
-    return pick(c, true);
+    return pick(c, 1);
 }
 
 static struct value *
 fn_min(struct call *c)
 {
-    return pick(c, false);
-}
-
-static int
-digit(char ch)
-{
-    if (ch >= '0' && ch <= '9')
-        return ch - '0';
-    if (ch >= 'a' && ch <= 'z')
-        return ch - 'a' + 10;
-    if (ch >= 'A' && ch <= 'Z')
-        return ch - 'A' + 10;
-    return 99;
+    return pick(c, -1);
 }
 
 static struct value *
 fn_parseint(struct call *c)
 {
+    int64_t base = arg_int(c, 1);
+    if (c->args[0]->kind != VALUE_STRING)
+        return arg_error(c, 0, "first argument must be a string, not %s",
+                         value_kind_name(c->args[0]->kind));
+    if (base < 2 || base > 62)
+        return arg_error(c, 1, "base must be a whole number between 2 and 62 inclusive");
     const char *s = arg_str(c, 0);
-    int64_t base = arg_int(c, 1), v = 0;
-    if (base < 2 || base > 36)
-        return arg_error(c, 1, "the base must be between 2 and 36");
-    bool neg = *s == '-';
-    s += neg || *s == '+';
-    if (*s == '\0')
-        return arg_error(c, 0, "this is not a number");
-    for (; *s != '\0'; s++) {
-        int d = digit(*s);
-        if (d >= base)
-            return arg_error(c, 0, "\"%c\" is not a digit of base %lld", *s, (long long)base);
-        if (__builtin_mul_overflow(v, base, &v) || __builtin_sub_overflow(v, d, &v))
-            return arg_error(c, 0, "the number does not fit 64 bits");
-    }
-    if (!neg && v == INT64_MIN)
-        return arg_error(c, 0, "the number does not fit 64 bits");
-    return ret_int(c, neg ? v : -v);
+    struct value *v = number_parse_base(c->ev->ctx, s, (int)base);
+    if (v == NULL)
+        return arg_error(c, 0, "cannot parse \"%.200s\" as a base %d integer", s, (int)base);
+    return ret_number(c, v);
 }
 
 const struct func func_numeric[] = {

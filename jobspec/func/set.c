@@ -19,7 +19,7 @@ gather(struct call *c)
         for (size_t k = 0; k < arg_list(c, i)->list.n; k++)
             all->list.v[at++] = c->args[i]->list.v[k];
     if (all != NULL)
-        qsort(all->list.v, n, sizeof(struct value *), value_sort_cmp);
+        qsort(all->list.v, n, sizeof(struct value *), value_order_at);
     return all;
 }
 
@@ -28,7 +28,7 @@ drop_repeats(struct value *l)
 {
     size_t n = 0;
     for (size_t i = 0; i < l->list.n; i++)
-        if (n == 0 || !value_equal(l->list.v[n - 1], l->list.v[i]))
+        if (n == 0 || !value_same(l->list.v[n - 1], l->list.v[i]))
             l->list.v[n++] = l->list.v[i];
     l->list.n = n;
 }
@@ -46,7 +46,7 @@ static bool
 in_list(const struct value *l, const struct value *v)
 {
     for (size_t i = 0; i < l->list.n; i++)
-        if (value_equal(l->list.v[i], v))
+        if (value_same(l->list.v[i], v))
             return true;
     return false;
 }

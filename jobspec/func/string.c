@@ -9,7 +9,7 @@
 #include "common/buf.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "jobspec/func/func.h"
+#include "jobspec/func/json.h"
 
 /* --- code points --- */
 
@@ -350,44 +350,16 @@ put_padded(struct buf *b, const struct spec *sp, const char *s, size_t n)
 static bool
 put_number(struct call *c, struct buf *b, const struct spec *sp, size_t arg)
 {
-    char fmt[40], out[1400];
-    char width[12] = "", prec[13] = "";
-    if (sp->width >= 0)
-        snprintf(width, sizeof(width), "%d", sp->width);
-    if (sp->precision >= 0)
-        snprintf(prec, sizeof(prec), ".%d", sp->precision);
-    if (strchr("dxXo", sp->verb) != NULL) {
-        snprintf(fmt, sizeof(fmt), "%%%s%s%sll%c", sp->flags, width, prec, sp->verb);
-        int64_t v = arg_int(c, arg);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        snprintf(out, sizeof(out), fmt, (long long)v);
-    } else {
-        snprintf(fmt, sizeof(fmt), "%%%s%s%s%c", sp->flags, width, prec, sp->verb);
-        snprintf(out, sizeof(out), fmt, arg_num(c, arg));
-#pragma GCC diagnostic pop
+    const struct value *v = arg_number(c, arg);
+    const char *whole = strchr("bodxX", sp->verb);
+    if (c->failed)
+        return false;
+    if (whole != NULL && number_compare(v, number_floor(c->ev->ctx, v)) != 0) {
+        arg_error(c, arg, "unsupported value for \"%%%c\": an integer is required", sp->verb);
+        return false;
     }
-    buf_puts(b, out);
-    return !c->failed;
-}
-
-static bool
-put_binary(struct call *c, struct buf *b, const struct spec *sp, size_t arg)
-{
-    int64_t v = arg_int(c, arg);
-    uint64_t u = v < 0 ? (uint64_t)0 - (uint64_t)v : (uint64_t)v;
-    char out[70];
-    size_t at = sizeof(out);
-    do {
-        out[--at] = (char)('0' + (u & 1));
-        u >>= 1;
-    } while (u != 0);
-    if (v < 0)
-        out[--at] = '-';
-    struct spec pad = *sp;
-    pad.precision = -1;
-    put_padded(b, &pad, out + at, sizeof(out) - at);
-    return !c->failed;
+    number_format(b, v, sp->flags, sp->width, sp->precision, sp->verb);
+    return true;
 }
 
 /* One verb with its argument. False after a diagnostic. */
@@ -407,9 +379,8 @@ put_verb(struct call *c, struct buf *b, const struct spec *sp, size_t arg)
     case 'f':
     case 'g':
     case 'G':
-        return put_number(c, b, sp, arg);
     case 'b':
-        return put_binary(c, b, sp, arg);
+        return put_number(c, b, sp, arg);
     case 's':
         if (s == NULL) {
             arg_error(c, arg, "a %s cannot be formatted with %%s", value_kind_name(v->kind));
@@ -418,7 +389,7 @@ put_verb(struct call *c, struct buf *b, const struct spec *sp, size_t arg)
         put_padded(b, sp, s, strlen(s));
         return true;
     case 'q':
-        json_put_string(&json, s != NULL ? s : "", s != NULL ? strlen(s) : 0);
+        json_put_safe(&json, s != NULL ? s : "", s != NULL ? strlen(s) : 0);
         put_padded(b, sp, buf_str(&json), json.len);
         return true;
     case 't':
@@ -433,7 +404,7 @@ put_verb(struct call *c, struct buf *b, const struct spec *sp, size_t arg)
             put_padded(b, sp, s, strlen(s));
             return true;
         }
-        json_encode_value(&json, v, 0);
+        json_put_value(c->ev->ctx, &json, v);
         put_padded(b, sp, buf_str(&json), json.len);
         return true;
     default:

@@ -15,6 +15,7 @@
 enum { STEP = 2, WIDTH = 80, KEY_MAX = 128 };
 
 struct yaml {
+    const void *ctx;
     struct buf *b;
     bool long_key;
 };
@@ -137,33 +138,6 @@ literal(struct buf *b, const char *s, size_t indent)
     }
 }
 
-/* All digits, without an exponent: the fewest that mean this number. */
-static void
-number(struct buf *b, double f)
-{
-    char s[400];
-    int digits = 0;
-    if (f > -1e17 && f < 1e17) {
-        do
-            snprintf(s, sizeof(s), "%.*f", digits, f);
-        while (strtod(s, NULL) != f && ++digits < 340);
-        buf_puts(b, s);
-        return;
-    }
-    do
-        snprintf(s, sizeof(s), "%.*e", digits, f);
-    while (strtod(s, NULL) != f && ++digits < 17);
-    int64_t zeros = 0;
-    char *e = strchr(s, 'e');
-    num_parse_i64(e[1] == '+' ? e + 2 : e + 1, &zeros);
-    *e = '\0';
-    for (const char *p = s; *p != '\0'; p++)
-        if (*p != '.')
-            buf_putc(b, *p);
-    for (zeros -= digits; zeros > 0; zeros--)
-        buf_putc(b, '0');
-}
-
 /* Where a node stands decides how what is in it is indented. */
 enum place { ROOT, OF_MAP, OF_LIST };
 
@@ -183,10 +157,8 @@ scalar(struct yaml *y, const struct value *v, size_t indent, enum place at)
         buf_puts(y->b, "null");
     else if (v->kind == VALUE_BOOL)
         buf_puts(y->b, v->b ? "true" : "false");
-    else if (v->kind == VALUE_INT)
-        buf_printf(y->b, "%lld", (long long)v->i);
     else
-        number(y->b, v->f);
+        buf_puts(y->b, number_text(y->ctx, v));
     if (at == ROOT)
         buf_puts(y->b, "\n...");
 }
@@ -238,7 +210,7 @@ static struct value *
 fn_yamlencode(struct call *c)
 {
     auto_buf struct buf b = BUF_INIT(HCL_BYTES_MAX / 4);
-    struct yaml y = {&b, false};
+    struct yaml y = {c->ev->ctx, &b, false};
     node(&y, c->args[0], 0, ROOT);
     line(&b, 0);
     if (y.long_key)

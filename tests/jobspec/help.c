@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/str.h"
+#include "jobspec/func/json.h"
 
 static void *
 parse(const void *ctx, struct hcl_sink *sink, const char *text)
@@ -47,7 +48,7 @@ help_eval(const void *ctx, const char *text)
     }
     ck_assert_msg(d.n == 0, "a value and a diagnostic: %s", d.n > 0 ? d.v[0].text : "");
     auto_buf struct buf b = BUF_INIT(1 << 20);
-    json_encode_value(&b, v, 0);
+    json_put_value(ctx, &b, v);
     return mem_strdup(ctx, buf_str(&b));
 }
 

@@ -134,7 +134,7 @@ static const struct {
     {"{\"region\": \"x\"} x", true, "c:1,17-18: Invalid JSON; Nothing may follow"},
     {"[]", true, "c:1,1-2: Invalid JSON; The file must hold one object"},
     {"", true, "c:1,1-2: Invalid JSON"},
-    {"{\"a\": 1e999}", true, "c:1,7-8: Invalid JSON"},
+    {"{\"a\": 1e99999}", true, "c:1,7-8: Invalid JSON"},
     {"{\"a\": \"\\ud800\"}", true, "c:1,"},
     {"{\"a\": \"\t\"}", true, "c:1,"},
 };
