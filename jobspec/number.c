@@ -231,25 +231,6 @@ number_compare(const struct value *a, const struct value *b)
     return (c > 0) - (c < 0);
 }
 
-bool
-number_equal(const struct value *a, const struct value *b)
-{
-    if (a->kind == VALUE_INT && b->kind == VALUE_INT)
-        return a->i == b->i;
-    auto_number x, y;
-    bool ok = number_load(&x, a);
-    ok = number_load(&y, b) && ok;
-    if (!ok)
-        return false;
-    bool whole = mpfr_integer_p(x.m) != 0;
-    if (whole != (mpfr_integer_p(y.m) != 0))
-        return false;
-    if (whole || mpfr_get_prec(x.m) == mpfr_get_prec(y.m))
-        return mpfr_equal_p(x.m, y.m) != 0;
-    auto_mem void *tmp = mem_ctx("number");
-    return strcmp(number_text(tmp, a), number_text(tmp, b)) == 0;
-}
-
 int
 number_sign(const struct value *v)
 {
