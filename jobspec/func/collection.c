@@ -288,10 +288,11 @@ flat_copy(struct value *out, size_t *at, const struct value *l)
 static struct value *
 fn_flatten(struct call *c)
 {
-    size_t n = flat_count(c, arg_list(c, 0)), at = 0;
+    const struct value *l = arg_list(c, 0);
+    size_t n = flat_count(c, l), at = 0;
     struct value *out = c->ev->exhausted ? NULL : ret_list(c, n);
     if (out != NULL)
-        flat_copy(out, &at, c->args[0]);
+        flat_copy(out, &at, l);
     return out;
 }
 

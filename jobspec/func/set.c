@@ -20,7 +20,7 @@ gather(struct call *c)
             all->list.v[at++] = c->args[i]->list.v[k];
     if (all != NULL)
         qsort(all->list.v, n, sizeof(struct value *), value_order_at);
-    return all;
+    return c->failed ? NULL : all;
 }
 
 static void
@@ -80,6 +80,8 @@ fn_setproduct(struct call *c)
     for (size_t i = 0; i < c->n; i++)
         if (__builtin_mul_overflow(n, arg_list(c, i)->list.n, &n))
             return arg_error(c, i, "the product is too large");
+    if (c->failed)
+        return NULL;
     struct value *out = call_charge(c, n, n) ? ret_list(c, n) : NULL;
     for (size_t i = 0; out != NULL && i < n; i++) {
         struct value *row = out->list.v[i] = ret_list(c, c->n);
