@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/admit.h"
 #include "agent/config/config.h"
 #include "api/terms.h"
 #include "client/client.h"
@@ -170,6 +171,7 @@ start_server(struct roles *r, struct err *e)
         .serf_bind = gossips(c) ? config_serf_addr(c) : NULL,
         .http_addr = r->http_advertise,
         .version = NOMAD_VERSION,
+        .admit = admit_job,
         .expect = (unsigned)s->bootstrap_expect,
         .join = to_join(r, s),
         .retry_join_ms = retry_interval_ms(s),

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "api/children.h"
+#include "api/drivers.h"
 #include "api/limits.h"
 #include "api/operators.h"
 #include "api/plain.h"
@@ -504,6 +505,8 @@ static void
 group_tasks(struct check *c, const struct task_group *g, const struct job_limits *limits)
 {
     size_t leaders = 0, mains = 0;
+    const struct task *engine = NULL;
+    bool own = g->networks.n > 0 && !ONE_OF(g->networks.v[0]->mode, "host");
     if (g->tasks.n > JOB_TASKS_MAX) {
         complain(c, "more than %d tasks", JOB_TASKS_MAX);
         return;
@@ -513,6 +516,13 @@ group_tasks(struct check *c, const struct task_group *g, const struct job_limits
         task(c, g, t, limits);
         leaders += t->leader;
         mains += t->lifecycle == NULL;
+        if (own && driver_engine(t->driver) && !engine)
+            engine = t;
+        else if (own && driver_engine(t->driver) && !str_eq(t->driver, engine->driver))
+            complain(c,
+                     "the containers of a group with a network of its own are of one engine: "
+                     "\"%s\" is of driver %s, \"%s\" of %s",
+                     engine->name, engine->driver, t->name, t->driver);
         for (size_t k = 0; k < i; k++)
             if (str_eq(g->tasks.v[k]->name, t->name))
                 complain(c, "two tasks are called \"%s\"", t->name);

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "api/children.h"
 #include "api/drivers.h"
 #include "api/limits.h"
 #include "api/terms.h"
@@ -386,6 +387,10 @@ validate_task_blocks(const void *ctx, const struct task_group *g, const struct t
         volume_mount(&c, g, t->volume_mounts.v[i]);
     devices(&c, t->resources);
     identities(&c, t);
+    const struct dispatch_payload_config *payload = t->dispatch_payload;
+    if (payload && !str_empty(payload->file) &&
+        !children_payload_path(ctx, str_or(t->name, ""), payload->file))
+        complain(&c, "dispatch_payload: destination escapes allocation directory");
     for (size_t i = 0; i < t->actions.n; i++)
         if (str_empty(t->actions.v[i]->command))
             complain(&c, "action \"%s\": the command is missing",

@@ -252,6 +252,17 @@ driver_string(const struct value *config, const char *name, const char *dflt)
     return v && v->kind == VALUE_STRING ? v->str.s : dflt;
 }
 
+bool
+driver_refers(const struct value *v)
+{
+    bool found = v && v->kind == VALUE_STRING && strstr(v->str.s, "${");
+    for (size_t i = 0; v && v->kind == VALUE_LIST && !found && i < v->list.n; i++)
+        found = driver_refers(v->list.v[i]);
+    for (size_t i = 0; v && v->kind == VALUE_MAP && !found && i < v->map.n; i++)
+        found = driver_refers(v->map.v[i].v);
+    return found;
+}
+
 const struct driver_port *
 driver_find_port(const struct driver_input *in, const char *label)
 {

@@ -203,6 +203,9 @@ struct driver {
     int (*spec)(const void *ctx, const struct driver_input *in, struct launch_spec **ret,
                 struct err *e);
     const struct engine *engine;
+    /* ... behind the engine hand: what it is asked for; owned by ctx. */
+    int (*ask)(const void *ctx, const struct driver_input *in, struct hand_task **ret,
+               struct err *e);
 };
 
 /* NULL when there is no such driver in this build. */
@@ -218,6 +221,9 @@ const struct driver *driver_extra(void); /* NULL: none */
 /* Checks a task's config against the driver's options: unknown keys are refused by name with the
  * nearest known one, wrong types and missing required ones as well. `config` may be NULL. */
 int driver_check(const struct driver *d, const struct value *config, struct err *e);
+
+/* Does it hold references, "${...}", which only a client resolves? Keys are none. NULL: no. */
+bool driver_refers(const struct value *config);
 
 /* The end of a fingerprint whose driver runs a program of the host: its attributes, or that it is
  * not here. */

@@ -58,6 +58,8 @@ bool allow_cap(const struct hand *h, const char *cap);
 int allow_network(const struct hand *h, const struct hand_network *n, struct err *e);
 
 /* --- places.c --- */
+/* "local/a/../b" is "local/b"; NULL: it is none of the task's own, *e says. */
+const char *places_path(const void *ctx, const char *path, struct err *e);
 /* The source of each mount of an allowed task, as its engine is to be told; directories that are to
  * be made are. `dir` is the task's, "ALLOC/TASK". -ERR_POLICY, -ERR_INVALID. */
 int places_find(const void *ctx, const struct hand *h, const char *dir, const struct hand_task *t,

@@ -21,7 +21,6 @@
 
 enum { DIR_MODE = 0755, PARTS_MAX = 64 };
 
-/* "local/a/../b" is "local/b"; NULL: it is none of the task's own. */
 static const char *
 own_path(const void *ctx, const char *path)
 {
@@ -44,6 +43,19 @@ own_path(const void *ctx, const char *path)
     for (size_t i = 1; i < n; i++)
         all = mem_printf(ctx, "%s/%s", all, part[i]);
     return all;
+}
+
+const char *
+places_path(const void *ctx, const char *path, struct err *e)
+{
+    const char *own = own_path(ctx, path);
+    if (!own)
+        err_set(
+            e, -ERR_POLICY,
+            "mount of \"%.128s\": a container mounts what is in the task's local/ and secrets/; "
+            "the shared directory is /alloc in it",
+            path);
+    return own;
 }
 
 static int
@@ -78,12 +90,9 @@ static int
 find_own(const void *ctx, const struct hand *h, const char *dir, const struct hand_mount *m,
          const char **ret, struct err *e)
 {
-    const char *path = own_path(ctx, m->source);
+    const char *path = places_path(ctx, m->source, e);
     if (!path)
-        return err_set(e, -ERR_POLICY,
-                       "mount of \"%.128s\": a container mounts what is in the task's local/ and "
-                       "secrets/; the shared directory is /alloc in it",
-                       m->source);
+        return e->code;
     auto_fd int top = fd_open_beneath(h->allocs, dir, O_PATH | O_DIRECTORY, 0, false);
     auto_fd int fd = top < 0 ? top : m->make ? open_made(top, path) : open_place(top, path);
     if (fd < 0)

@@ -28,7 +28,8 @@ check_driver(struct cmd *c, const struct task_group *g, const struct task *t,
     struct err e = ERR_INIT;
     if (d == NULL && !str_empty(t->driver))
         list_add(c, f->drivers, mem_printf(c, "%s%s", where, no_such_driver(c, t->driver)));
-    else if (d != NULL && driver_check(d, t->config, &e) < 0)
+    else if (d != NULL && !driver_refers(t->config) && driver_check(d, t->config, &e) < 0 &&
+             !str_list_has(&f->errors, mem_printf(c, "%s%s", where, e.text))) /* servers say it */
         list_add(c, f->errors, mem_printf(c, "%s%s", where, e.text));
 }
 

@@ -224,4 +224,5 @@ const struct driver driver_docker = {
     .check = check,
     .fingerprint = fingerprint,
     .engine = HAND_ENGINE,
+    .ask = task_of,
 };

@@ -247,4 +247,5 @@ const struct driver driver_podman = {
     .check = check,
     .fingerprint = fingerprint,
     .engine = HAND_ENGINE,
+    .ask = task_of,
 };

@@ -95,7 +95,9 @@ job_admit(struct write *w, struct state_txn *t, const struct job *job, struct ad
         list_add(ctx, a->errors,
                  mem_printf(ctx, "job \"%s\" is in nonexistent node pool \"%s\"",
                             str_or(a->job->id, ""), a->job->node_pool));
-    job_validate(ctx, a->job, &limits, &a->errors, &a->warnings);
+    if (job_validate(ctx, a->job, &limits, &a->errors, &a->warnings) == 0 &&
+        server_cfg(w->s)->admit)
+        server_cfg(w->s)->admit(ctx, a->job, &a->errors);
     check_time_zone(ctx, a->job, &a->errors);
     check_job_constraints(ctx, a->job, &a->errors);
     job_unsupported(ctx, a->job, &a->unsupported);
