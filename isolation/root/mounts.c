@@ -269,7 +269,7 @@ mounts_plan(const void *ctx, const struct mounts_spec *s, struct mounts_plan **r
     add_kernel(&b, s);
     add(&b, MOUNTS_BIND, s->alloc_dir, "alloc", own);
     struct mounts_op *op =
-        add(&b, MOUNTS_TMPFS, NULL, "secrets", MOUNTS_F_NOEXEC | MOUNTS_F_NOSWAP);
+        add(&b, MOUNTS_TMPFS, NULL, "secrets", MOUNTS_F_NOEXEC | (s->noswap ? MOUNTS_F_NOSWAP : 0));
     op->size = s->secrets_bytes ? s->secrets_bytes : SECRETS_DEFAULT_BYTES;
     op->mode = 0700;
     op->uid = s->id_base + s->uid;

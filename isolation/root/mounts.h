@@ -43,6 +43,7 @@ struct mounts_spec {
     uint32_t id_base;     /* id 0 of the task on the host; 0: no user namespace */
     uint32_t proc_absent; /* bit i: this kernel has no mounts_proc_path(i) to hide */
     bool proc_pids;       /* /proc has processes and nothing else */
+    bool noswap;          /* the kernel's tmpfs has the option: /secrets never goes to swap */
     bool host_ipc;        /* then /dev/shm is the host's */
     const char *resolv;   /* absolute: a file in place of /etc/resolv.conf; NULL: none */
 };

@@ -280,7 +280,7 @@ do_tmpfs(struct apply *a)
         (void)put_text(p, ",noswap");
     unsigned long flags = MS_NOSUID | MS_NODEV | (op->flags & MOUNTS_F_NOEXEC ? MS_NOEXEC : 0);
     long r = mount_here(a, "tmpfs", flags, options);
-    if (r == -EINVAL && *end != 0) { /* before 6.4, or not the initial user namespace */
+    if (r == -EINVAL && *end != 0) { /* not the initial user namespace */
         *end = 0;
         r = mount_here(a, "tmpfs", flags, options);
     }

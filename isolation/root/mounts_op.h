@@ -38,7 +38,7 @@ enum {
     MOUNTS_F_OPTIONAL = 8, /* MASK, READONLY: a missing target is no error */
     MOUNTS_F_NOEXEC = 16,
     MOUNTS_F_DEVICES = 32, /* without nodev: the /dev template only */
-    MOUNTS_F_NOSWAP = 64,  /* tmpfs: never on swap (kernel 6.4); older kernels do without */
+    MOUNTS_F_NOSWAP = 64,  /* tmpfs: never on swap (kernel 6.4) */
     MOUNTS_F_IDMAP = 256,  /* through the user namespace of the task: files keep its ids on disk */
     MOUNTS_F_KEEP = 128,   /* BIND: a prepared template, with the attributes that it has */
 };

@@ -313,6 +313,7 @@ mount_plan(struct warden *w, struct launch *l, struct err *e)
         .gid = l->user.gid,
         .id_base = l->task->id_base,
         .proc_absent = w->base.proc_absent,
+        .noswap = w->probe.facts[PROBE_TMPFS_NOSWAP].ok,
         .proc_pids = str_eq(isolation_of(s->isolation)->proc, "pid"),
         .resolv = l->task->resolv,
     };
