@@ -134,6 +134,9 @@ transient(struct wait *w, const char *unit, const char *exe, const char *run_dir
     if (r >= 0)
         r = so->message_append(m, "(sv)", "ExecStart", "a(sasb)", 1, exe, 2, exe, run_dir, 0);
     if (r >= 0)
+        r = so->message_append(m, "(sv)", "ExecStop", "a(sasb)", 1, exe, 3, exe, "-ending", run_dir,
+                               0);
+    if (r >= 0)
         r = so->message_close_container(m);
     if (r >= 0)
         r = so->message_append(m, "a(sa(sv))", 0);

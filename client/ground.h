@@ -25,7 +25,8 @@
 #include "net/rpc.h"
 
 enum {
-    CLIENT_AGAIN_MS = 20 /* the warden is busy with a task */
+    CLIENT_AGAIN_MS = 20,    /* the warden is busy with a task */
+    CLIENT_HOLDER_MS = 90000 /* the holder ends for as long as slow tasks do (TimeoutStopSec=60) */
 };
 
 struct hold {

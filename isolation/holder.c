@@ -8,7 +8,8 @@
  * It reads nothing but its own place in /proc/self and takes one argument, RUNDIR. With -clear
  * before it, the holder removes the rest of an earlier one's cgroup and ends: the kernel lets no
  * process into a cgroup that hands controllers down, so a unit with a left subtree cannot start
- * (219/CGROUP).
+ * (219/CGROUP). With -ending, the unit's ExecStop, the shims of all tasks are told: the next
+ * signals are the machine's, or the unit's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -80,13 +81,16 @@ main(int argc, char **argv)
     sigset_t set;
     int sig;
     bool clear = argc == 3 && str_eq(argv[1], "-clear");
-    if ((argc != 2 && !clear) || argv[argc - 1][0] != '/') {
-        fprintf(stderr,
-                "usage: paddock-holder [-clear] RUNDIR\nStarted by systemd, not by hand.\n");
+    bool ending = argc == 3 && str_eq(argv[1], "-ending");
+    if ((argc != 2 && !clear && !ending) || argv[argc - 1][0] != '/') {
+        fprintf(stderr, "usage: paddock-holder [-clear | -ending] RUNDIR\n"
+                        "Started by systemd, not by hand.\n");
         return 1;
     }
-    if (clear) {
-        if (cgroup_clear(argv[2], HOLDER_CLEAR_MS, &e) == 0)
+    if (clear || ending) {
+        int r = clear ? cgroup_clear(argv[2], HOLDER_CLEAR_MS, &e)
+                      : cgroup_tell_ending(argv[2], &e);
+        if (r == 0)
             return 0;
         fprintf(stderr, "paddock-holder: %s\n", e.text);
         return 1;

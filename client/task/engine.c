@@ -6,6 +6,8 @@
  * and the verbs of a task's handle (client/task/handle.h), as calls of the engine. What an engine
  * has no verb for is refused with its name.
  */
+#include <signal.h>
+
 #include "client/task/handle.h"
 #include "client/task/launch.h"
 #include "common/mem.h"
@@ -91,7 +93,13 @@ on_absent(void *arg)
     struct task_runner *tr = arg;
     bool restarted = tr->adopting;
     adoption_over(tr);
-    if (restarted && tr->sm.t->phase == TASK_LAUNCHING)
+    if (!restarted)
+        tr->up->exited(tr, &(struct task_exit){
+                               .signal = SIGKILL,
+                               .code = 128 + SIGKILL,
+                               .error = "it is gone without a record of its end: somebody else "
+                                        "has removed it"});
+    else if (tr->sm.t->phase == TASK_LAUNCHING)
         tr->up->not_launched(tr);
     else
         tr->up->vanished(tr);

@@ -146,6 +146,7 @@ ended_with(struct task_runner *tr, const struct task_record *rec)
                           .signal = rec->signal,
                           .oom_killed = rec->oom_killed,
                           .error = str_empty(rec->error) ? NULL : rec->error,
+                          .with_machine = rec->with_machine,
                           .record = rec};
     struct bpf_run_counts n;
     if (bpf_read_run(&tr->ar->g->link->counters, process_cgroup_id(tr), &tr->runs_at, &n) &&
@@ -171,6 +172,17 @@ vanished(struct task_runner *tr)
     tr->up->vanished(tr);
 }
 
+/* The holder of all tasks is ending, and what would be started now would end with it. It starts
+ * again with another one, by another warden, of whose connection decide() hears. */
+static void
+await_holder(struct task_runner *tr)
+{
+    watch_stop(TAKE(tr->proc.watch));
+    tr->proc.want_adopt = true;
+    timer_stop(tr->proc.again);
+    tr->proc.again = timer_start(tr->ar->g->loop, CLIENT_HOLDER_MS, on_again, tr);
+}
+
 static void
 on_ended(void *arg, int fd, unsigned events)
 {
@@ -178,13 +190,14 @@ on_ended(void *arg, int fd, unsigned events)
     (void)events;
     struct task_runner *tr = arg;
     auto_mem void *tmp = mem_ctx("record");
-    struct record r;
-    if (tr->proc.record < 0 || record_read_raw(tr->proc.record, &r) < 0) {
-        vanished(tr);
-        return;
-    }
+    struct record r = {0};
+    if (tr->proc.record >= 0)
+        (void)record_read_raw(tr->proc.record, &r);
     (void)record_settle(&r, clock_wall_ns()); /* the shim was killed; the warden may not be there */
-    ended_with(tr, record_export(tmp, &r));
+    if ((r.run.flags & RECORD_ENDING) != 0 && !task_sm_unwanted(tr->sm.t))
+        await_holder(tr);
+    else
+        ended_with(tr, record_export(tmp, &r));
 }
 
 static void
@@ -404,6 +417,10 @@ on_signaled(void *arg, const struct err *e, struct warden_reply *r)
 static void
 process_stop(struct task_runner *tr, int sig)
 {
+    if (tr->proc.want_adopt && tr->proc.again != NULL) { /* it has ended, and need not run again */
+        ask_adopt(tr);
+        return;
+    }
     hold_take(&tr->ar->hold);
     warden_signal(tr->ar->g->warden, tr->ar->id, name_of(tr), sig, on_signaled, tr);
 }

@@ -61,7 +61,7 @@ exited(struct task_runner *tr, const struct task_exit *x)
 static void
 vanished(struct task_runner *tr)
 {
-    after_end(tr, task_sm_vanished(&tr->sm, clock_wall_ns(), rand_u64()));
+    after_end(tr, task_sm_vanished(&tr->sm, clock_wall_ns()));
 }
 
 /* --- the launch chain --- */

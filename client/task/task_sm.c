@@ -258,9 +258,16 @@ killed(struct task_sm *m, int64_t now_ns)
     return die(m, now_ns, m->t->kill_fails);
 }
 
-/* What follows when its process is gone. */
+/* How a process went; doc/task-end.md has the table, with how each is known. */
+enum end {
+    END_SUCCESS,
+    END_FAILURE,   /* also a shim that was killed, or a container that a stranger removed */
+    END_NOT_ITS_OWN /* the machine, the holder of all tasks or the agent's absence took it along */
+};
+
+/* Decides what follows an end: the one place. */
 static unsigned
-after_exit(struct task_sm *m, int64_t now_ns, uint64_t rnd, bool success)
+after_exit(struct task_sm *m, int64_t now_ns, uint64_t rnd, enum end how)
 {
     if (m->t->kill)
         return killed(m, now_ns);
@@ -272,7 +279,11 @@ after_exit(struct task_sm *m, int64_t now_ns, uint64_t rnd, bool success)
         emit_restarting(m, now_ns, "", 0);
         return launch(m) | TASK_ACT_REPORT;
     }
-    if (success && success_ends(&m->cfg))
+    if (how == END_NOT_ITS_OWN) {
+        set_state(m, "pending");
+        return launch(m) | TASK_ACT_REPORT;
+    }
+    if (how == END_SUCCESS && success_ends(&m->cfg))
         return die(m, now_ns, false);
     return apply_policy(m, now_ns, rnd);
 }
@@ -379,11 +390,12 @@ task_sm_exited(struct task_sm *m, int64_t now_ns, uint64_t rnd, const struct tas
         return 0;
     emit_terminated(m, now_ns, x);
     bool success = x->code == 0 && x->signal == 0 && !x->oom_killed && str_empty(x->error);
-    return after_exit(m, now_ns, rnd, success);
+    enum end how = success ? END_SUCCESS : END_FAILURE;
+    return after_exit(m, now_ns, rnd, x->with_machine ? END_NOT_ITS_OWN : how);
 }
 
 unsigned
-task_sm_vanished(struct task_sm *m, int64_t now_ns, uint64_t rnd)
+task_sm_vanished(struct task_sm *m, int64_t now_ns)
 {
     if (!task_sm_process(m->t))
         return 0;
@@ -391,7 +403,7 @@ task_sm_vanished(struct task_sm *m, int64_t now_ns, uint64_t rnd)
     ev->message = "the task ran when the agent stopped and left no record of its end";
     task_event_detail(ev, "message", "%s", ev->message);
     emit(m, ev);
-    return after_exit(m, now_ns, rnd, false);
+    return after_exit(m, now_ns, 0, END_NOT_ITS_OWN);
 }
 
 unsigned

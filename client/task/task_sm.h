@@ -9,7 +9,8 @@
  *                              \-> GRACE -> STOPPING -> FORCED -> (exit) -> DEAD, LAUNCHING or WAIT
  *
  * The restart policy counts restarts per window: the window begins with the task, and again at the
- * first failure after its end. Restarts that an operator asks for are not counted.
+ * first failure after its end. Restarts that an operator asks for are not counted, nor those of a
+ * task that did not end by itself (doc/task-end.md).
  */
 #ifndef PADDOCK_CLIENT_TASK_TASK_SM_H
 #define PADDOCK_CLIENT_TASK_TASK_SM_H
@@ -63,6 +64,7 @@ struct task_exit {
         oom_pid; /* of the last process that the kernel ended for want of memory; 0: not known */
     const char *oom_comm; /* its name; a task chose it */
     const char *error; /* NULL: none */
+    bool with_machine; /* that of the machine or of the holder of all tasks: not its own */
     const struct task_record *record; /* what the warden knows of it; NULL: nothing */
 };
 
@@ -97,8 +99,8 @@ unsigned task_sm_start_failed(struct task_sm *m, int64_t now_ns, uint64_t rnd, c
 unsigned task_sm_aborted(struct task_sm *m, int64_t now_ns);
 unsigned task_sm_exited(struct task_sm *m, int64_t now_ns, uint64_t rnd,
                         const struct task_exit *x);
-/* It ran when we last knew, and there is no trace of it now. */
-unsigned task_sm_vanished(struct task_sm *m, int64_t now_ns, uint64_t rnd);
+/* It ran when the agent was last there and left no trace: runs again, uncounted. */
+unsigned task_sm_vanished(struct task_sm *m, int64_t now_ns);
 /* The timer for t->deadline is over, whatever the wall clock says now; the next deadline is by that
  * clock. */
 unsigned task_sm_timer(struct task_sm *m, int64_t now_ns);

@@ -144,6 +144,9 @@ int cgroup_wait_empty(int dirfd, int timeout_ms);
  * can start there: kills the processes and waits, `timeout_ms` at most. Without such a cgroup: 0. A
  * holder that lives is -ERR_CONFLICT, and nothing is touched. Blocking. */
 int cgroup_clear(const char *run_dir, int timeout_ms, struct err *e);
+/* Tells each shim in the tasks' cgroup of RUN_DIR, by SIGPWR, that the holder is about to end: no
+ * task is done by answering the signal that comes then with exit status 0. No such cgroup: 0. */
+int cgroup_tell_ending(const char *run_dir, struct err *e);
 
 /* A descriptor that is ready (POLLPRI), at most once in two seconds, when some process of the
  * cgroup waited for more than `us` of each second, over two; it ends with POLLERR when the cgroup

@@ -58,6 +58,8 @@ lost_how(const struct record *r)
 {
     if ((r->run.flags & RECORD_REBOOT) != 0)
         return "the machine was restarted while the task ran: no record of its end";
+    if ((r->run.flags & RECORD_ENDING) != 0)
+        return "paddock-tasks.service was ending, and the task was killed with it";
     if ((r->run.flags & RECORD_FOREIGN) != 0)
         return "the task ended; its record is of another version of paddock-shim and says nothing "
                "to this one";
@@ -115,10 +117,13 @@ record_export(const void *ctx, const struct record *r)
     t->signal = r->run.signal;
     t->oom_killed = (r->run.flags & RECORD_OOM) != 0;
     t->lost = (r->run.flags & RECORD_LOST) != 0;
+    t->with_machine = (r->run.flags & (RECORD_REBOOT | RECORD_ENDING)) != 0;
     t->log_errors = (int64_t)r->run.log_errors;
     export_denied(t, &r->run);
     if (t->lost)
         t->error = lost_how(r);
+    else if (t->with_machine)
+        t->error = "the machine or paddock-tasks.service was ending, and the task with it";
     return t;
 }
 

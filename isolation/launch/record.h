@@ -26,6 +26,7 @@ enum {
     RECORD_CORE = 4,
     RECORD_REBOOT = 8,   /* ... with the whole machine */
     RECORD_FOREIGN = 16, /* `run` is of a version that is not known here */
+    RECORD_ENDING = 32,  /* the holder of all tasks was ending, alone or with the machine */
 };
 
 /* How often the task was denied a system call (mode "audit"). */

@@ -54,9 +54,10 @@ shim_fail(struct shim_status *st, int stage, long error, const char *what)
 long
 shim_signals(void)
 {
-    const uint64_t all = ~UINT64_C(0), chld = UINT64_C(1) << (SIGCHLD - 1);
+    const uint64_t all = ~UINT64_C(0);
+    const uint64_t told = UINT64_C(1) << (SIGCHLD - 1) | UINT64_C(1) << (SIGPWR - 1);
     (void)RAW(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, SIGSET_BYTES);
-    return RAW(SYS_signalfd4, -1, &chld, SIGSET_BYTES, O_CLOEXEC | O_NONBLOCK);
+    return RAW(SYS_signalfd4, -1, &told, SIGSET_BYTES, O_CLOEXEC | O_NONBLOCK);
 }
 
 int

@@ -18,7 +18,7 @@ plan_text(const struct plan_header *h, uint32_t at)
 
 /* The failure that the warden is to be told: `error` is -errno, `what` the step. */
 void shim_fail(struct shim_status *st, int stage, long error, const char *what);
-/* All signals are blocked for good; SIGCHLD comes by the descriptor that is returned. */
+/* Blocks all signals for good; SIGCHLD and SIGPWR come by the descriptor that is returned. */
 long shim_signals(void);
 /* Maps and checks it; 0 or -errno. */
 int shim_map_plan(int fd, struct plan_header **ret);

@@ -351,7 +351,7 @@ happen(struct task_sm *m, uint64_t *seed, int64_t now)
         else if (r == 1)
             task_sm_restart(m, now, "operator");
         else if (r == 2)
-            task_sm_vanished(m, now, r);
+            task_sm_vanished(m, now);
         break;
     case TASK_DELAY:
     case TASK_GRACE:

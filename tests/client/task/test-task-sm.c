@@ -322,14 +322,47 @@ START_TEST(start_failures)
 }
 END_TEST
 
-START_TEST(vanished_counts_as_failure)
+/* doc/task-end.md: whatever the kind of job, the lifecycle and the exit status, and however often. */
+START_TEST(an_end_that_is_not_its_own_is_not_counted)
+{
+    for (int row = 0; row < 64; row++) {
+        auto_mem void *ctx = mem_ctx("t");
+        struct task_sm m = machine(ctx);
+        m.cfg.role = (enum task_role)(row % 4);
+        m.cfg.batch = row & 4;
+        m.cfg.sidecar = row & 8;
+        m.cfg.attempts = row & 16 ? 0 : 1;
+        run(&m, T0);
+        for (int i = 0; i < 3; i++) {
+            struct task_exit x = {.code = row & 32 ? 143 : 0, .with_machine = true};
+            unsigned acts = i == 1 ? task_sm_vanished(&m, T0) : task_sm_exited(&m, T0, 0, &x);
+            ck_assert(acts & TASK_ACT_LAUNCH);
+            ck_assert_int_eq(m.t->phase, TASK_LAUNCHING);
+            ck_assert_int_eq(m.t->attempts, 0);
+            ck_assert_int_eq((int64_t)m.t->state->restarts, 0);
+            ck_assert_str_eq(m.t->state->state, "pending");
+            ck_assert(!m.t->state->failed);
+            task_sm_started(&m, T0, T0);
+        }
+    }
+}
+END_TEST
+
+/* A stop or a restart that somebody asked for comes first. */
+START_TEST(what_was_asked_for_wins_over_the_machine)
 {
     auto_mem void *ctx = mem_ctx("t");
+    struct task_exit x = {.with_machine = true};
     struct task_sm m = machine(ctx);
     run(&m, T0);
-    task_sm_vanished(&m, T0, 0);
-    ck_assert_int_eq(m.t->phase, TASK_DELAY);
-    ck_assert_int_eq(m.t->attempts, 1);
+    task_sm_kill(&m, T0, TASK_KILL_STOP, NULL, false);
+    task_sm_exited(&m, T0, 0, &x);
+    ck_assert_int_eq(m.t->phase, TASK_DEAD);
+    struct task_sm n = machine(ctx);
+    run(&n, T0);
+    task_sm_rewind(&n, T0, "anew");
+    task_sm_exited(&n, T0, 0, &x);
+    ck_assert_int_eq(n.t->phase, TASK_WAIT);
 }
 END_TEST
 
@@ -383,5 +416,6 @@ TEST_SUITE("task_sm", batch_success_ends, service_success_restarts, attempts_run
            mode_delay_waits_for_the_window, no_attempts, jitter_is_at_most_a_quarter, roles,
            kill_sequence, shutdown_delay_comes_first, clock_set_back,
            kill_before_start_and_in_delay, kill_while_launching, operator_restart_is_not_counted,
-           kill_wins_over_restart, start_failures, vanished_counts_as_failure, events_are_bounded,
+           kill_wins_over_restart, start_failures, an_end_that_is_not_its_own_is_not_counted,
+           what_was_asked_for_wins_over_the_machine, events_are_bounded,
            late_inputs_do_nothing, survives_the_disk)
