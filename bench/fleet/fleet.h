@@ -103,6 +103,7 @@ struct sim {
     int64_t due_ms;      /* of the heartbeat's timer */
     int64_t answered_ms; /* the last heartbeat; of the loop, as joined_ms: the first one; 0: none */
     int64_t joined_ms;
+    uint64_t node_index;   /* the node's, as the last heartbeat was told */
     uint64_t joined_index; /* what it missed before that is forgiven */
     struct fetch *fetch;
     struct sim_alloc **allocs; /* by id */

@@ -6,7 +6,9 @@
 
 #include <check.h>
 
+#include "common/hash.h"
 #include "common/str.h"
+#include "server/state/state_int.h"
 
 struct fx *
 fx_new(void)
@@ -323,4 +325,24 @@ patient_job(struct fx *f, const char *id)
     d->lost_after = (struct opt_i64){true, 60 * NS_PER_S};
     j->task_groups.v[0]->disconnect = d;
     return j;
+}
+
+static int
+hash_row(void *arg, unsigned table, struct slice key, struct slice val)
+{
+    uint64_t *h = arg;
+    if (table == TABLE_ID_META) /* the index that is applied */
+        return 0;
+    *h = *h * 31 + table;
+    *h = *h * 31 + hash_bytes(key.p, key.n);
+    *h = *h * 31 + hash_bytes(val.p, val.n);
+    return 0;
+}
+
+uint64_t
+hash_state(struct state_txn *t)
+{
+    uint64_t h = 0;
+    state_dump(t, hash_row, &h);
+    return h;
 }

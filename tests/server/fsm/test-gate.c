@@ -4,10 +4,11 @@
  * one node with two allocations, and another one that goes together with it: registrations (the
  * same, another one, with another secret), heartbeats, reports (of both, of one, of a failure, of
  * somebody else's), the timer, its miss (now, later, never since the leader has changed), the
- * scheduler, the end of lost_after, and a node pool that is not there yet. States are told apart by
- * what the rules look at; from each one everything is tried, until there are no new ones. Before and
- * behind each entry all rules of doc/reconnect.md 1.13 that bind the state machine are held against
- * it, as they are written there and not as the code has them.
+ * scheduler, at once or with a plan that comes to the log later, the end of lost_after, and a node
+ * pool that is not there yet. States are told apart by what the rules look at; from each one
+ * everything is tried, until there are no new ones. Before and behind each entry all rules of
+ * doc/reconnect.md 1.13 that bind the state machine are held against it, as they are written there
+ * and not as the code has them.
  *
  * `make mutants` breaks the code in a line, one at a time, and this test has to say so.
  */
@@ -17,7 +18,6 @@
 #include "api/away.h"
 #include "common/hash.h"
 #include "common/str.h"
-#include "server/state/state_int.h"
 #include "tests/lib/test.h"
 #include "tests/server/fsm/fx.h"
 
@@ -41,6 +41,8 @@ enum event {
     MISS_BOTH,  /* with that of another node, which went together with it */
     LEADER,     /* it does not: another server leads */
     EV,         /* the scheduler does what is pending */
+    PLAN,       /* it plans */
+    LET_GO,     /* what it planned comes to the log */
     TIME,       /* lost_after goes by */
     HB_OTHER,   /* the other node heartbeats */
     POOL_MADE,  /* the one that RG_POOL names */
@@ -48,7 +50,7 @@ enum event {
 };
 static const char *const names[] = {
     "RG",  "RG'",    "RG(pool)",  "RG!",  "HB",        "HB-init", "UA", "UA(a)", "UA(p)", "UA(a failed)",
-    "UA!", "expire", "MISS", "MISS both", "leader",  "EV", "time",  "HB2", "pool made"};
+    "UA!", "expire", "MISS", "MISS both", "leader",  "EV", "plan", "let go", "time",  "HB2", "pool made"};
 
 /* What the rules look at. */
 struct view {
@@ -60,8 +62,9 @@ struct view {
         bool recorded;  /* its last record is "unknown" */
         int64_t since;  /* of that */
         size_t records;
-        uint64_t server_index;
+        uint64_t server_index, written;
     } al[2]; /* a, p */
+    uint64_t node_written;
     size_t evals[2];   /* pending, not delayed; of the job of a, of p */
     size_t of_node[2]; /* of these because of the node */
     char other[16];    /* the status of the other node, on which nothing lives */
@@ -81,6 +84,11 @@ struct world {
     bool heard;         /* since then */
     bool heard_other;
     unsigned times;
+    struct planned {
+        struct intent *plan, *up; /* NULL: nothing is planned */
+        const char *client;       /* what the plan makes of it; ALLOC_RUNNING: its return is settled */
+        int64_t since;            /* of the silence that the plan knew of */
+    } planned[2]; /* for a, p */
     struct fsm_result *res;
     const char *rule; /* that was broken; NULL: none */
 };
@@ -94,25 +102,6 @@ struct known {
 
 /* --- reading --- */
 
-static int
-hash_row(void *arg, unsigned table, struct slice key, struct slice val)
-{
-    uint64_t *h = arg;
-    if (table == TABLE_ID_META) /* the index that is applied */
-        return 0;
-    *h = *h * 31 + table;
-    *h = *h * 31 + hash_bytes(key.p, key.n);
-    *h = *h * 31 + hash_bytes(val.p, val.n);
-    return 0;
-}
-
-static bool
-ended(const struct allocation *a)
-{
-    return str_eq(a->client_status, ALLOC_COMPLETE) || str_eq(a->client_status, ALLOC_FAILED) ||
-           str_eq(a->client_status, ALLOC_LOST);
-}
-
 static void
 look(struct world *w, struct view *v)
 {
@@ -124,6 +113,7 @@ look(struct world *w, struct view *v)
     v->lmh = n->last_missed_heartbeat_index;
     v->lau = n->last_alloc_update_index;
     v->eligible = str_eq(n->scheduling_eligibility, NODE_ELIGIBLE);
+    v->node_written = n->modify_index;
     v->waits = state_node_pool(w->t, w->ctx, n->node_pool) == NULL;
     for (int i = 0; i < 2; i++) {
         const struct allocation *a = state_alloc(w->t, w->ctx, ids[i]);
@@ -132,9 +122,10 @@ look(struct world *w, struct view *v)
         v->al[i].unknown = str_eq(a->client_status, ALLOC_UNKNOWN);
         v->al[i].pending = str_eq(a->client_status, ALLOC_PENDING);
         v->al[i].running = str_eq(a->client_status, ALLOC_RUNNING);
-        v->al[i].ended = ended(a);
+        v->al[i].ended = alloc_client_terminal(a);
         v->al[i].records = a->alloc_states.n;
         v->al[i].server_index = a->alloc_modify_index;
+        v->al[i].written = a->modify_index;
         if (a->alloc_states.n > 0) {
             const struct alloc_state *s = a->alloc_states.v[a->alloc_states.n - 1];
             v->al[i].recorded = str_eq(s->value, ALLOC_UNKNOWN);
@@ -149,7 +140,7 @@ look(struct world *w, struct view *v)
             v->delayed += pending && str_eq(e->triggered_by, TRIGGER_MAX_DISCONNECT);
         }
     }
-    state_dump(w->t, hash_row, &v->hash);
+    v->hash = hash_state(w->t);
 }
 
 static bool
@@ -187,7 +178,7 @@ gate_open(const struct view *v)
 static struct fsm_result *
 enter(struct world *w, struct intent *in)
 {
-    in->time = w->now;
+    in->time = ++w->now; /* no two entries are of one moment */
     w->res = fsm_apply(w->ctx, w->t, ++w->index, in);
     state_set_applied(w->t, w->index, 1);
     return w->res;
@@ -286,11 +277,12 @@ row(struct world *w, const struct allocation *a, const char *desired, const char
     s->client_status = client;
     seen->field = "ClientStatus";
     seen->value = a->client_status;
+    seen->time = alloc_recorded(a, ALLOC_UNKNOWN);
     list_add(s, s->alloc_states, seen);
     return s;
 }
 
-static void
+static const char *
 timeout_eval(struct world *w, const struct allocation *a)
 {
     const struct job *j = state_job(w->t, w->ctx, "default", a->job_id);
@@ -302,6 +294,7 @@ timeout_eval(struct world *w, const struct allocation *a)
     in->eval_update = type_new(in, &type_intent_eval_update);
     list_add(in, in->eval_update->evals, e);
     enter(w, in);
+    return e->id;
 }
 
 /* What the scheduler makes of one allocation: a row to stop or mark, or one that settles a return. */
@@ -314,8 +307,8 @@ schedule(struct world *w, const struct view *v, int i, struct plan_result *p)
         return;
     bool expired = i == 0 && v->al[0].unknown && v->al[0].recorded && w->now - v->al[0].since >= LOST_AFTER;
     if (i == 0 && v->al[0].running && str_eq(v->status, NODE_DISCONNECTED)) {
-        timeout_eval(w, a);
         list_add(w->ctx, p->stopped, row(w, a, NULL, ALLOC_UNKNOWN));
+        p->stopped.v[0]->followup_eval_id = timeout_eval(w, a);
     } else if (expired || down || (silent && !(i == 0 && v->al[0].unknown && v->al[0].recorded))) {
         list_add(w->ctx, p->stopped, row(w, a, ALLOC_DESIRED_STOP, ALLOC_LOST));
     } else if (v->al[i].running && v->al[i].recorded) {
@@ -323,37 +316,66 @@ schedule(struct world *w, const struct view *v, int i, struct plan_result *p)
     }
 }
 
+/* For the evaluations of a job that are pending and due. */
+static void
+plan_job(struct world *w, const struct view *v, int i)
+{
+    const char *job = i == 0 ? "web" : "api";
+    struct planned *k = &w->planned[i];
+    struct intent *plan = intent_new(w->ctx, 0), *up = intent_new(w->ctx, 0);
+    struct plan_result *p = plan->plan_result = type_new(plan, &type_plan_result);
+    struct state_iter *it = state_evals_by_job(w->t, w->ctx, "default", job);
+
+    up->eval_update = type_new(up, &type_intent_eval_update);
+    p->snapshot_index = w->index;
+    for (struct evaluation *e; (e = state_next(it, w->ctx)) != NULL;)
+        if (str_eq(e->status, EVAL_PENDING) && e->wait_until <= w->now) {
+            p->eval_id = e->id;
+            e->status = EVAL_COMPLETE;
+            list_add(up, up->eval_update->evals, e);
+        }
+    p->job = state_job(w->t, w->ctx, "default", job);
+    *k = (struct planned){plan, up, NULL, v->al[i].recorded ? v->al[i].since : 0};
+    schedule(w, v, i, p);
+    if (p->stopped.n + p->placed.n > 0)
+        k->client = p->stopped.n > 0 ? p->stopped.v[0]->client_status : ALLOC_RUNNING;
+}
+
+static void
+let_go(struct world *w)
+{
+    for (int i = 0; i < 2; i++) {
+        struct planned k = w->planned[i];
+        w->planned[i] = (struct planned){0};
+        if (k.client != NULL)
+            enter(w, k.plan);
+        if (k.up != NULL)
+            enter(w, k.up);
+    }
+}
+
 /* Every evaluation that is pending and due. */
 static void
-scheduler(struct world *w)
+plan_all(struct world *w)
 {
     struct view v;
     look(w, &v);
-    for (int i = 0; i < 2; i++) {
-        const char *job = i == 0 ? "web" : "api";
-        struct intent *plan = intent_new(w->ctx, 0), *up = intent_new(w->ctx, 0);
-        if (v.evals[i] == 0)
-            continue;
-        plan->plan_result = type_new(plan, &type_plan_result);
-        up->eval_update = type_new(up, &type_intent_eval_update);
-        struct state_iter *it = state_evals_by_job(w->t, w->ctx, "default", job);
-        for (struct evaluation *e; (e = state_next(it, w->ctx)) != NULL;)
-            if (str_eq(e->status, EVAL_PENDING) && e->wait_until <= w->now) {
-                plan->plan_result->eval_id = e->id;
-                e->status = EVAL_COMPLETE;
-                list_add(up, up->eval_update->evals, e);
-            }
-        plan->plan_result->job = state_job(w->t, w->ctx, "default", job);
-        schedule(w, &v, i, plan->plan_result);
-        if (plan->plan_result->stopped.n + plan->plan_result->placed.n > 0)
-            enter(w, plan);
-        enter(w, up);
-    }
+    for (int i = 0; i < 2; i++)
+        if (v.evals[i] > 0)
+            plan_job(w, &v, i);
+}
+
+static bool
+plans(const struct world *w)
+{
+    return w->planned[0].plan != NULL || w->planned[1].plan != NULL;
 }
 
 static bool
 possible(const struct world *w, const struct view *v, enum event e)
 {
+    if (plans(w) && e != HB && e != UA_BOTH && e != UA_A && e != EXPIRE && e != MISS && e != LET_GO)
+        return false; /* fewer states: what comes between is that the node is back, or away */
     switch (e) {
     case EXPIRE: /* who is down has no timer; the other one comes back first: fewer states */
         return w->missed_at == 0 && !str_eq(v->status, NODE_DOWN) && str_eq(v->other, NODE_READY);
@@ -364,6 +386,9 @@ possible(const struct world *w, const struct view *v, enum event e)
         return (w->missed_at != 0 && w->times == 0 && !w->heard_other && !v->waits) ||
                !str_eq(v->other, NODE_READY);
     case EV: return v->evals[0] + v->evals[1] > 0;
+    case PLAN: /* fewer states */
+        return v->evals[0] + v->evals[1] > 0 && str_eq(v->other, NODE_READY) && !v->waits && !v->al[0].ended;
+    case LET_GO: return plans(w);
     case TIME: return w->times < 2 && str_eq(v->other, NODE_READY) && !v->waits;
     case RG_POOL: /* fewer states */
         return w->times == 0 && w->missed_at == 0 && str_eq(v->other, NODE_READY);
@@ -397,7 +422,12 @@ happen(struct world *w, enum event e)
     case MISS:
     case MISS_BOTH: say_missed(w, e == MISS_BOTH); break;
     case LEADER: break;
-    case EV: scheduler(w); break;
+    case EV:
+        plan_all(w);
+        let_go(w);
+        break;
+    case PLAN: plan_all(w); break;
+    case LET_GO: let_go(w); break;
     case TIME:
         w->now += LOST_AFTER;
         w->times++;
@@ -502,17 +532,18 @@ check_status(const struct world *w, const struct view *was, const struct view *n
 static const char *
 check_allocs(const struct world *w, const struct view *was, const struct view *now, enum event e)
 {
-    (void)w;
     for (int i = 0; i < 2; i++) {
         RULE(now->al[i].records >= was->al[i].records, "2.2: a record went");
         RULE(!now->al[i].wanted || was->al[i].wanted, "an allocation that was stopped is wanted again");
         RULE(!(was->al[i].ended && !now->al[i].ended) || (e >= UA_BOTH && e <= UA_FAILED),
              "what ended lives");
-        RULE(e == EV || (e >= UA_BOTH && e <= UA_FAILED) || was->al[i].wanted == now->al[i].wanted,
+        RULE(e == EV || e == LET_GO || (e >= UA_BOTH && e <= UA_FAILED) ||
+                 was->al[i].wanted == now->al[i].wanted,
              "S1: nobody asked to stop it");
     }
     /* S19: nothing is left of an absence that is over */
-    RULE((live(now, 0) && now->al[0].unknown) || now->delayed == 0, "S19: a delayed evaluation is left");
+    RULE((live(now, 0) && now->al[0].unknown) || now->delayed == 0 || plans(w),
+         "S19: a delayed evaluation is left");
     return NULL;
 }
 
@@ -527,13 +558,36 @@ check_cancelled(const struct view *was, const struct view *now, enum event e)
     return NULL;
 }
 
+/* S13: what has changed since the plan's snapshot is not marked, nor what is on a node that did; a
+ * return is settled of the silence that was known; and what holds is done. */
+static const char *
+check_plan(const struct planned *k, const struct view *was, const struct view *now, int i)
+{
+    if (k->client == NULL)
+        return NULL;
+    uint64_t snapshot = k->plan->plan_result->snapshot_index;
+    bool marks = !str_eq(k->client, ALLOC_RUNNING);
+    bool newer = was->al[i].written > snapshot || (marks && was->node_written > snapshot);
+    bool same = was->al[i].recorded && was->al[i].running && was->al[i].since == k->since &&
+                responsive(was);
+    RULE(!marks || !newer || now->al[i].written == was->al[i].written,
+         "S13: an allocation is marked that changed after the plan's snapshot");
+    RULE(marks || same || now->al[i].records == was->al[i].records,
+         "S13: a return is settled that nobody has looked at");
+    RULE(!marks || newer || now->al[i].written > was->al[i].written || now->evals[i] != was->evals[i],
+         "S13: a mark was dropped for nothing");
+    RULE(marks || !same || now->al[i].records > was->al[i].records || now->evals[i] == was->evals[i],
+         "S13: a return is not settled");
+    return NULL;
+}
+
 static const char *
 check(const struct world *w, const struct view *was, const struct view *now, enum event e)
 {
     const char *rule = NULL;
     if (w->res == NULL) /* nothing came to the log */
         return NULL;
-    if (e != EV) {
+    if (e != EV && e != PLAN && e != LET_GO) {
         rule = check_refusals(w, was, now, e);
         rule = rule != NULL ? rule : check_indexes(w, was, now, e);
         rule = rule != NULL ? rule : check_status(w, was, now, e);
@@ -562,13 +616,15 @@ static void
 step(struct world *w, enum event e)
 {
     struct view was, now;
+    struct planned k[2];
     bool shut = fsm_gate_shut(w->t, w->ctx, "n1");
     look(w, &was);
-    if (!possible(w, &was, e))
-        return;
+    memcpy(k, w->planned, sizeof(k));
     happen(w, e);
     look(w, &now);
     w->rule = check(w, &was, &now, e);
+    for (int i = 0; i < 2 && e == LET_GO && w->rule == NULL; i++)
+        w->rule = check_plan(&k[i], &was, &now, i);
     if (w->rule == NULL && e == HB && shut != (is(&was, NODE_INIT) && is(&now, NODE_INIT)))
         w->rule = "a server would not write a heartbeat that matters, or write one that does not";
     note(w, e);
@@ -588,6 +644,16 @@ told_apart(struct world *w, char out[256])
         n += snprintf(out + n, 256 - (size_t)n, " %d%d%d%d%d%d%d e%d", v.al[i].wanted, v.al[i].unknown,
                       v.al[i].pending, v.al[i].running, v.al[i].ended, v.al[i].recorded,
                       v.al[i].recorded && w->now - v.al[i].since >= LOST_AFTER, v.evals[i] > 0);
+    for (int i = 0; i < 2; i++) {
+        const struct planned *k = &w->planned[i];
+        if (k->plan == NULL)
+            continue;
+        uint64_t snapshot = k->plan->plan_result->snapshot_index;
+        const struct evaluation *ev = state_eval(w->t, w->ctx, k->plan->plan_result->eval_id);
+        n += snprintf(out + n, 256 - (size_t)n, " %s%d%d%d%d", k->client != NULL ? k->client : "-",
+                      v.al[i].written > snapshot, v.node_written > snapshot, v.al[i].since == k->since,
+                      str_eq(ev->status, EVAL_PENDING));
+    }
     ck_assert_int_lt(n, 256);
 }
 
@@ -637,6 +703,21 @@ forget(struct world *w)
     mem_free(w->ctx);
 }
 
+/* A bit for each event, and for the return. */
+static uint32_t
+what_may_happen(struct fx *f, const struct known *k)
+{
+    struct world w;
+    struct view v;
+    uint32_t may = 1U << EVENTS;
+    replay(&w, f, k);
+    look(&w, &v);
+    for (enum event e = 0; e < EVENTS; e++)
+        may |= possible(&w, &v, e) ? 1U << e : 0;
+    forget(&w);
+    return may;
+}
+
 static struct fx *
 begin(void)
 {
@@ -679,7 +760,11 @@ START_TEST(every_order_keeps_every_rule)
     for (size_t at = 0; at < n; at++) {
         const struct known *k = todo[at];
         longest = k->len > longest ? k->len : longest;
-        for (enum event e = 0; e <= EVENTS; e++, steps++) {
+        uint32_t may = what_may_happen(f, k);
+        for (enum event e = 0; e <= EVENTS; e++) {
+            if ((may & (1U << e)) == 0)
+                continue;
+            steps++;
             replay(&w, f, k);
             if (e < EVENTS)
                 step(&w, e);

@@ -151,7 +151,7 @@ END_TEST
 /* S13: running when the plan was made, away and back since: the status is the same. */
 START_TEST(marks_hold_while_nothing_changed)
 {
-    static const char *const marks[] = {ALLOC_LOST, ALLOC_UNKNOWN};
+    static const char *const marks[] = {ALLOC_LOST, ALLOC_UNKNOWN, NULL};
     for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
         struct fx *f = fx_new();
         ready_node(f, "n1");
