@@ -135,9 +135,9 @@ compile(const char *pattern, struct err *e)
                 pattern);
         return NULL;
     }
-    pcre2_code *re = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
-                                   PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C,
-                                   &code, &at, NULL);
+    pcre2_code *re =
+        pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
+                      PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C, &code, &at, NULL);
     if (re == NULL) {
         failed(code, e);
         err_prefix(e, "regexp '%.200s' at offset %zu", pattern, (size_t)at);
@@ -154,6 +154,20 @@ compile(const char *pattern, struct err *e)
     return re;
 }
 
+static struct regex *
+regex_of(const void *ctx, pcre2_code *code, size_t steps)
+{
+    struct regex *rx = mem_new(ctx, struct regex);
+    rx->code = code;
+    rx->limits = pcre2_match_context_create(NULL);
+    ASSERT(rx->limits != NULL);
+    pcre2_set_match_limit(rx->limits, steps > UINT32_MAX ? UINT32_MAX : (uint32_t)steps);
+    pcre2_set_depth_limit(rx->limits, REGEX_DEPTH_MAX);
+    pcre2_set_heap_limit(rx->limits, REGEX_HEAP_KIB);
+    talloc_set_destructor(rx, regex_done);
+    return rx;
+}
+
 struct regex *
 regex_new(const void *ctx, const char *text, size_t n, size_t steps, struct err *e)
 {
@@ -165,17 +179,7 @@ regex_new(const void *ctx, const char *text, size_t n, size_t steps, struct err 
         return NULL;
     }
     pcre2_code *code = compile(mem_strndup(tmp, text, n), e);
-    if (code == NULL)
-        return NULL;
-    struct regex *rx = mem_new(ctx, struct regex);
-    rx->code = code;
-    rx->limits = pcre2_match_context_create(NULL);
-    ASSERT(rx->limits != NULL);
-    pcre2_set_match_limit(rx->limits, steps > UINT32_MAX ? UINT32_MAX : (uint32_t)steps);
-    pcre2_set_depth_limit(rx->limits, REGEX_DEPTH_MAX);
-    pcre2_set_heap_limit(rx->limits, REGEX_HEAP_KIB);
-    talloc_set_destructor(rx, regex_done);
-    return rx;
+    return code != NULL ? regex_of(ctx, code, steps) : NULL;
 }
 
 int
@@ -219,7 +223,8 @@ regex_expand(struct regex *rx, const char *with, struct buf *out, struct err *e)
             return err_set(e, -ERR_LIMIT, "the result is too large");
         code = pcre2_substitute(rx->code, rx->text.p, rx->text.n, rx->at,
                                 PCRE2_SUBSTITUTE_MATCHED | PCRE2_SUBSTITUTE_REPLACEMENT_ONLY |
-                                    PCRE2_SUBSTITUTE_UNSET_EMPTY | PCRE2_SUBSTITUTE_OVERFLOW_LENGTH,
+                                    PCRE2_SUBSTITUTE_UNSET_EMPTY | PCRE2_SUBSTITUTE_UNKNOWN_UNSET |
+                                    PCRE2_SUBSTITUTE_OVERFLOW_LENGTH,
                                 rx->found, rx->limits, (PCRE2_SPTR)with, strlen(with), room, &len);
         if (code >= 0) {
             out->len += len;
@@ -229,4 +234,27 @@ regex_expand(struct regex *rx, const char *with, struct buf *out, struct err *e)
             break;
     }
     return failed(code, e);
+}
+
+struct regex *
+regex_new_clusters(const void *ctx)
+{
+    int code = 0;
+    PCRE2_SIZE at = 0;
+    pcre2_code *re = pcre2_compile((PCRE2_SPTR) "\\X", 2, PCRE2_UTF, &code, &at, NULL);
+
+    ASSERT(re != NULL);
+    struct regex *rx = regex_of(ctx, re, UINT32_MAX);
+    rx->found = pcre2_match_data_create_from_pattern(re, NULL);
+    ASSERT(rx->found != NULL);
+    return rx;
+}
+
+size_t
+regex_cluster(struct regex *clusters, const char *s, size_t n)
+{
+    int code = pcre2_match(clusters->code, (PCRE2_SPTR)s, n, 0, PCRE2_ANCHORED | PCRE2_NO_UTF_CHECK,
+                           clusters->found, clusters->limits);
+
+    return code > 0 ? pcre2_get_ovector_pointer(clusters->found)[1] : 1;
 }

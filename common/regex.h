@@ -32,4 +32,9 @@ int regex_find(struct regex *rx, struct slice text, size_t at, size_t *from, siz
  * regex_find is still there. -ERR_INVALID, -ERR_LIMIT: `out` is full. */
 int regex_expand(struct regex *rx, const char *with, struct buf *out, struct err *e);
 
+/* Characters as people see them: grapheme clusters (Unicode, annex 29). */
+struct regex *regex_new_clusters(const void *ctx);
+/* Bytes of the first one of text that is valid UTF-8 and not empty. */
+size_t regex_cluster(struct regex *clusters, const char *s, size_t n);
+
 #endif

@@ -313,6 +313,16 @@ convert_scalar(struct conv *c, const struct vtype *t, struct value *v)
     return mismatch(c, t, v);
 }
 
+/* Of elements that are to have one type, whichever. */
+static const struct vtype *
+common_type(struct conv *c, struct value *const *v, size_t n)
+{
+    const struct vtype *t = vtype_unify(c->ev, v, n);
+    if (t == NULL)
+        str_copy(c->why, c->why_size, "all elements must have the same type");
+    return t;
+}
+
 static struct value *
 convert_list(struct conv *c, const struct vtype *t, struct value *v)
 {
@@ -323,12 +333,16 @@ convert_list(struct conv *c, const struct vtype *t, struct value *v)
                  v->list.n);
         return NULL;
     }
+    const struct vtype *elem = t->elem;
+    if (t->kind != VT_TUPLE && elem->kind == VT_ANY &&
+        (elem = common_type(c, v->list.v, v->list.n)) == NULL)
+        return NULL;
     struct value *out = ev_list(c->ev, c->r, v->list.n);
     if (out == NULL)
         return NULL;
     out->form = t->kind == VT_LIST ? FORM_LIST : t->kind == VT_SET ? FORM_SET : FORM_TUPLE;
     for (size_t i = 0; i < v->list.n; i++) {
-        out->list.v[i] = convert(c, t->kind == VT_TUPLE ? t->types[i] : t->elem, v->list.v[i]);
+        out->list.v[i] = convert(c, t->kind == VT_TUPLE ? t->types[i] : elem, v->list.v[i]);
         if (out->list.v[i] == NULL) {
             char what[40];
             snprintf(what, sizeof(what), "element %zu", i);
@@ -355,9 +369,17 @@ convert_map(struct conv *c, const struct vtype *t, struct value *v)
     if (!ev_charge(c->ev, c->r, v->map.n, v->map.n * sizeof(struct value_pair)))
         return NULL;
     struct value_pair *pairs = mem_array(c->ev->ctx, struct value_pair, v->map.n);
+    const struct vtype *elem = t->elem;
+    if (elem->kind == VT_ANY) {
+        struct value **all = mem_array(c->ev->ctx, struct value *, v->map.n);
+        for (size_t i = 0; i < v->map.n; i++)
+            all[i] = v->map.v[i].v;
+        if ((elem = common_type(c, all, v->map.n)) == NULL)
+            return NULL;
+    }
     for (size_t i = 0; i < v->map.n; i++) {
         pairs[i].k = v->map.v[i].k;
-        pairs[i].v = convert(c, t->elem, v->map.v[i].v);
+        pairs[i].v = convert(c, elem, v->map.v[i].v);
         if (pairs[i].v == NULL) {
             prefix_why(c, pairs[i].k);
             return NULL;

@@ -205,7 +205,9 @@ ev_is_runtime(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr
     for (size_t i = 0; i < ARRAY_LEN(kids); i++)
         if (kids[i] != NULL && ev_is_runtime(ev, sc, kids[i]))
             return true;
-    for (size_t i = 0; i < e->n; i++)
+    /* the second argument of convert() is a type, whose words are no names */
+    bool typed = e->kind == EX_CALL && strcmp(e->name, "convert") == 0;
+    for (size_t i = 0; i < (typed && e->n > 1 ? 1 : e->n); i++)
         if (ev_is_runtime(ev, sc, e->list[i]))
             return true;
     return false;
@@ -355,6 +357,8 @@ eval_index(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e
     if (k == NULL)
         return NULL;
     int64_t i;
+    if (v->kind == VALUE_LIST && v->form == FORM_SET)
+        return fail(ev, &e->a->r, "Invalid index", "The elements of a set have no index.");
     if (v->kind == VALUE_LIST) {
         if (!number_int(k, &i))
             return fail(ev, &e->b->r, "Invalid index", "The index of a list is a whole number.");
@@ -506,7 +510,23 @@ eval_cond(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
         return NULL;
     if (!value_truth(c, &b))
         return ev_bad_operand(ev, e->a, c, "a bool");
-    return ev_expr(ev, sc, b ? e->b : e->c);
+    struct value *v = ev_expr(ev, sc, b ? e->b : e->c);
+    if (v == NULL)
+        return NULL;
+    /* Both results have one type; a branch that cannot be evaluated, or null, has none. */
+    struct value *other = ev_attempt(ev, sc, b ? e->c : e->b);
+    if (ev->exhausted || other == NULL || other->kind == VALUE_NULL || v->kind == VALUE_NULL)
+        return ev->exhausted ? NULL : v;
+    if (v->kind == other->kind && v->kind != VALUE_LIST && v->kind != VALUE_MAP)
+        return v;
+    const struct vtype *t = vtype_unify(ev, (struct value *const[]){v, other}, 2);
+    char why[200];
+    if (t == NULL)
+        return fail(ev, &e->r, "Inconsistent conditional result types",
+                    "The true and false result expressions must have consistent types.");
+    if ((v = vtype_convert(ev, &e->r, t, v, why, sizeof(why))) == NULL)
+        return fail(ev, &e->r, "Inconsistent conditional result types", why);
+    return v;
 }
 
 /* --- collections --- */
@@ -721,5 +741,24 @@ ev_expr(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
     ev->depth++;
     struct value *v = eval_kind(ev, sc, e);
     ev->depth--;
+    return v;
+}
+
+struct value *
+ev_attempt(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
+{
+    struct hcl_diags quiet = HCL_DIAGS_INIT;
+    struct hcl_sink *outer = ev->sink;
+    auto_mem void *tmp = mem_ctx("attempt");
+    struct hcl_sink sink = {tmp, &quiet, true};
+    unsigned depth = ev->depth;
+    struct value *item = ev->item;
+    ev->sink = &sink;
+    struct value *v = ev_expr(ev, sc, e);
+    ev->sink = outer;
+    ev->depth = depth;
+    ev->item = item;
+    if (ev->exhausted && quiet.errors > 0)
+        diag_error(outer, &e->r, "Too much to evaluate", "The limit of evaluation was hit here.");
     return v;
 }

@@ -49,6 +49,8 @@ struct hcl_eval {
 void ev_init(struct hcl_eval *ev, const void *ctx, struct hcl_sink *sink, unsigned flags);
 /* NULL after a diagnostic. */
 struct value *ev_expr(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e);
+/* NULL without one: what is wrong is not told, but that the budget is used up. */
+struct value *ev_attempt(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e);
 /* False, after a diagnostic at r, when the budget is used up. */
 bool ev_charge(struct hcl_eval *ev, const struct hcl_range *r, size_t steps, size_t bytes);
 /* True when e refers to a name that is not bound: known at run time only. */
@@ -107,6 +109,9 @@ struct vtype {
 
 /* NULL after a diagnostic. */
 const struct vtype *vtype_parse(struct hcl_eval *ev, const struct expr *e);
+/* The type to which all of these can be converted: VT_ANY for none and for null. NULL when there is
+ * none, or the budget is used up. */
+const struct vtype *vtype_unify(struct hcl_eval *ev, struct value *const *v, size_t n);
 /* NULL when v does not fit, with the reason in `why` ("at element 2: a number is needed"). */
 struct value *vtype_convert(struct hcl_eval *ev, const struct hcl_range *r, const struct vtype *t,
                             struct value *v, char *why, size_t why_size);

@@ -119,6 +119,12 @@ fn_csvdecode(struct call *c)
     struct value *head = *p.s != '\0' ? csv_row(c, &p, &b) : NULL;
     if (head == NULL)
         return c->failed || c->ev->exhausted ? NULL : arg_error(c, 0, "the header line is missing");
+    for (size_t i = 0; i < head->list.n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (!call_charge(c, 1, 0))
+                return NULL;
+            else if (strcmp(head->list.v[i]->str.s, head->list.v[k]->str.s) == 0)
+                return arg_error(c, 0, "duplicate column name \"%.100s\"", head->list.v[i]->str.s);
     while (*p.s != '\0') {
         struct value *row = csv_row(c, &p, &b);
         if (row == NULL || out == NULL)

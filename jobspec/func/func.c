@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calling functions: look-up, counting and evaluation of arguments, try/can/convert. See func.h.
+ * Calling functions. See func.h. In this order: look-up, and evaluation and counting of arguments;
+ * what the functions ask of their arguments, and make of results; try(), can() and convert(), which
+ * evaluate their own.
  */
 #include "jobspec/func/func.h"
 
@@ -193,6 +195,44 @@ arg_map(struct call *c, size_t i)
 }
 
 struct value *
+ret_converted(struct call *c, size_t i, const struct vtype *t, struct value *v)
+{
+    char why[200];
+    struct value *out = t != NULL ? vtype_convert(c->ev, &c->e->r, t, v, why, sizeof(why)) : NULL;
+    return out != NULL || t == NULL ? out : arg_error(c, i, "%s", why);
+}
+
+static struct value *
+arg_list_of(struct call *c, size_t i, const struct vtype *t)
+{
+    struct value *l = arg_list(c, i);
+    struct value *out = c->failed ? NULL : ret_converted(c, i, t, l);
+    return out != NULL ? out : value_list(c->ev->ctx);
+}
+
+struct value *
+arg_strings(struct call *c, size_t i)
+{
+    static const struct vtype string = {.kind = VT_STRING}, t = {.kind = VT_LIST, .elem = &string};
+    return arg_list_of(c, i, &t);
+}
+
+struct value *
+arg_uniform(struct call *c, size_t i)
+{
+    static const struct vtype any = {.kind = VT_ANY}, t = {.kind = VT_LIST, .elem = &any};
+    return arg_list_of(c, i, &t);
+}
+
+bool
+arg_null(struct call *c, size_t i)
+{
+    if (c->args[i]->kind == VALUE_NULL)
+        arg_error(c, i, "argument must not be null");
+    return c->args[i]->kind == VALUE_NULL;
+}
+
+struct value *
 ret_strn(struct call *c, const char *s, size_t n)
 {
     return ev_strn(c->ev, &c->e->r, s, n);
@@ -230,34 +270,13 @@ call_charge(struct call *c, size_t steps, size_t bytes)
 
 /* --- try, can, convert --- */
 
-/* Evaluates with diagnostics thrown away. */
-static struct value *
-attempt(struct call *c, const struct expr *e)
-{
-    struct hcl_diags quiet = HCL_DIAGS_INIT;
-    struct hcl_sink *outer = c->ev->sink;
-    void *tmp = mem_ctx("attempt");
-    struct hcl_sink sink = {tmp, &quiet, true};
-    unsigned depth = c->ev->depth;
-    struct value *item = c->ev->item;
-    c->ev->sink = &sink;
-    struct value *v = ev_expr(c->ev, c->sc, e);
-    c->ev->sink = outer;
-    c->ev->depth = depth;
-    c->ev->item = item;
-    if (c->ev->exhausted && quiet.errors > 0)
-        diag_error(outer, &e->r, "Too much to evaluate", "The limit of evaluation was hit here.");
-    mem_free(tmp);
-    return v;
-}
-
 static struct value *
 fn_try(struct call *c)
 {
     for (size_t i = 0; i < c->e->n; i++) {
         if (i + 1 == c->e->n)
             return ev_expr(c->ev, c->sc, c->e->list[i]);
-        struct value *v = attempt(c, c->e->list[i]);
+        struct value *v = ev_attempt(c->ev, c->sc, c->e->list[i]);
         if (v != NULL || c->ev->exhausted)
             return v;
     }
@@ -267,7 +286,7 @@ fn_try(struct call *c)
 static struct value *
 fn_can(struct call *c)
 {
-    bool ok = attempt(c, c->e->list[0]) != NULL;
+    bool ok = ev_attempt(c->ev, c->sc, c->e->list[0]) != NULL;
     return c->ev->exhausted ? NULL : ret_bool(c, ok);
 }
 

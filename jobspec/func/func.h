@@ -15,6 +15,7 @@ struct call {
     struct value **args;
     size_t n;
     bool failed; /* an argument did not fit: a diagnostic was given */
+    struct regex *clusters; /* of functions on text, made when one needs it */
 };
 
 struct func {
@@ -51,6 +52,13 @@ double arg_num(struct call *c, size_t i);
 const struct value *arg_number(struct call *c, size_t i);
 struct value *arg_list(struct call *c, size_t i); /* a map gives an error */
 struct value *arg_map(struct call *c, size_t i);
+/* A list, tuple or set as a list of strings, or of whatever its elements have in common. */
+struct value *arg_strings(struct call *c, size_t i);
+struct value *arg_uniform(struct call *c, size_t i);
+/* True, after a diagnostic: it is null. */
+bool arg_null(struct call *c, size_t i);
+/* `v`, which came by argument i, as a value of the type. NULL after a diagnostic. */
+struct value *ret_converted(struct call *c, size_t i, const struct vtype *t, struct value *v);
 /* Diagnostic at argument i (or the call, when i >= n): NULL. */
 void *arg_error(struct call *c, size_t i, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

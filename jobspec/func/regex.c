@@ -21,12 +21,47 @@ next_char(const char *s, size_t n, size_t at)
     return at;
 }
 
+static bool
+is_name(char ch)
+{
+    return (ch >= '0' && ch <= '9') || (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
+           ch == '_';
+}
+
+/* $name takes as many letters and digits as there are, so $1x is a group of that name, which no
+ * group has; a "$" before anything else is itself. */
+static const char *
+template_of(struct call *c, const char *with)
+{
+    auto_buf struct buf b = BUF_INIT(HCL_BYTES_MAX);
+    for (const char *s = with; *s != '\0'; s++) {
+        bool brace = s[0] == '$' && s[1] == '{';
+        size_t n = 0;
+        while (*s == '$' && is_name(s[1 + brace + n]))
+            n++;
+        if (*s != '$') {
+            buf_putc(&b, *s);
+        } else if (s[1] == '$') {
+            buf_puts(&b, "$$");
+            s++;
+        } else if (n == 0 || (brace && s[2 + n] != '}')) {
+            buf_puts(&b, "$$");
+        } else {
+            const char *name = s + 1 + brace;
+            if (*name > '9' || strspn(name, "0123456789") >= n)
+                buf_printf(&b, "${%.*s}", (int)n, name);
+            s += n + 2 * brace;
+        }
+    }
+    return mem_strdup(c->ev->ctx, buf_str(&b));
+}
+
 /* `s` with each match replaced by `with`, into `out`. Each match is charged for the work that it
  * may have been. */
 static bool
 replace_all(struct call *c, struct regex *rx, size_t cost, struct buf *out)
 {
-    const char *s = arg_str(c, 0), *with = arg_str(c, 2);
+    const char *s = arg_str(c, 0), *with = template_of(c, arg_str(c, 2));
     size_t n = arg_len(c, 0), done = 0, at = 0, last = SIZE_MAX, from = 0, to = 0;
     struct err e = ERR_INIT;
     int r = 0;
@@ -77,24 +112,28 @@ fn_regex_replace(struct call *c)
     return c->failed ? NULL : substitute(c, p, strlen(p));
 }
 
-/* A pattern between slashes is a regular expression. */
 static struct value *
 fn_replace(struct call *c)
 {
     const char *s = arg_str(c, 0), *from = arg_str(c, 1), *to = arg_str(c, 2);
-    size_t n = strlen(from);
-    if (n > 1 && from[0] == '/' && from[n - 1] == '/')
-        return substitute(c, from + 1, n - 2);
+    size_t n = strlen(from), len = arg_len(c, 0), done = 0;
+    if (c->failed || !call_charge(c, 1 + len / 16, 0))
+        return NULL;
     auto_buf struct buf b = BUF_INIT(HCL_BYTES_MAX / 4);
-    if (n == 0) {
-        buf_puts(&b, s);
-        s = "";
+    if (n == 0) { /* before each character, and at the end */
+        for (size_t at = 0; at < len; at = done) {
+            buf_puts(&b, to);
+            done = next_char(s, len, at);
+            buf_put(&b, s + at, done - at);
+        }
+        buf_puts(&b, to);
     }
     for (const char *q; n > 0 && (q = strstr(s, from)) != NULL; s = q + n) {
         buf_put(&b, s, (size_t)(q - s));
         buf_puts(&b, to);
     }
-    buf_puts(&b, s);
+    if (n > 0)
+        buf_puts(&b, s);
     if (buf_error(&b) != 0)
         return arg_error(c, 0, "the result is too large");
     return ret_strn(c, b.len > 0 ? (const char *)b.data : "", b.len);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions on strings. Lengths and offsets count code points. Case changes ASCII and the Latin-1,
- * Greek and Cyrillic letters whose two cases are a constant distance apart.
+ * Functions on strings. Lengths and offsets count grapheme clusters. Case changes ASCII and the
+ * Latin-1, Greek and Cyrillic letters whose two cases are a constant distance apart. In this order:
+ * case; cutting; characters; joining; formats.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "common/buf.h"
 #include "common/mem.h"
+#include "common/regex.h"
 #include "common/str.h"
 #include "jobspec/func/json.h"
 
@@ -100,6 +102,15 @@ fn_upper(struct call *c)
     return change_case(c, true);
 }
 
+/* Between words: blanks, and what is neither letter, digit nor "_" of ASCII. */
+static bool
+is_separator(const char *s)
+{
+    unsigned char ch = (unsigned char)*s;
+    return ch < 0x80 && ch != '_' && !(ch >= '0' && ch <= '9') && !(ch >= 'a' && ch <= 'z') &&
+           !(ch >= 'A' && ch <= 'Z');
+}
+
 static struct value *
 fn_title(struct call *c)
 {
@@ -112,7 +123,7 @@ fn_title(struct call *c)
             put_case(&b, s + i, char_len(s + i), true);
         else
             buf_put(&b, s + i, char_len(s + i));
-        start = strchr(" \t\n\r", s[i]) != NULL;
+        start = is_separator(s + i);
     }
     return ret_buf(c, &b);
 }
@@ -193,34 +204,64 @@ fn_trimsuffix(struct call *c)
     return ret_strn(c, s, arg_len(c, 0) - (str_suffix(s, p) ? strlen(p) : 0));
 }
 
+/* --- characters as people see them --- */
+
+static size_t
+cluster_len(struct call *c, const char *s, size_t n)
+{
+    /* two bytes of ASCII never belong together, but for the end of a line */
+    if ((unsigned char)s[0] < 0x80 && (n == 1 || (unsigned char)s[1] < 0x80) &&
+        (s[0] != '\r' || n == 1 || s[1] != '\n'))
+        return 1;
+    if (c->clusters == NULL)
+        c->clusters = regex_new_clusters(c->ev->ctx);
+    return regex_cluster(c->clusters, s, n);
+}
+
+static size_t
+count_clusters(struct call *c, const char *s, size_t n)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i += cluster_len(c, s + i, n - i))
+        count++;
+    return count;
+}
+
+/* The bytes of the first `count` of them; all, where there are fewer. */
+static size_t
+clusters_bytes(struct call *c, const char *s, size_t n, int64_t count)
+{
+    size_t i = 0;
+    for (; i < n && count > 0; count--)
+        i += cluster_len(c, s + i, n - i);
+    return i;
+}
+
+/* An offset below 0 counts from the end, and then a length of 0 is none. */
 static struct value *
 fn_substr(struct call *c)
 {
     const char *s = arg_str(c, 0);
-    size_t bytes = arg_len(c, 0), chars = count_chars(s, bytes);
-    int64_t at = arg_int(c, 1), n = arg_int(c, 2);
+    size_t n = arg_len(c, 0);
+    int64_t at = arg_int(c, 1), length = arg_int(c, 2);
+    if (c->failed || !call_charge(c, 1 + n / 4, 0))
+        return NULL;
+    if (at >= 0 && length == 0)
+        return ret_str(c, "");
     if (at < 0)
-        at = at + (int64_t)chars < 0 ? 0 : at + (int64_t)chars;
-    if (n < -1)
-        return arg_error(c, 2, "a length is -1 (to the end) or more");
-    if (at > (int64_t)chars)
-        at = (int64_t)chars;
-    if (n == -1 || n > (int64_t)chars - at)
-        n = (int64_t)chars - at;
-    size_t from = 0;
-    for (int64_t i = 0; i < at; i++)
-        from += char_len(s + from);
-    size_t to = from;
-    for (int64_t i = 0; i < n; i++)
-        to += char_len(s + to);
-    return ret_strn(c, s + from, to - from);
+        at += (int64_t)count_clusters(c, s, n);
+    size_t from = clusters_bytes(c, s, n, at);
+    bool rest = length <= 0;
+    size_t take = rest ? n - from : clusters_bytes(c, s + from, n - from, length);
+    return ret_strn(c, s + from, take);
 }
 
 static struct value *
 fn_strlen(struct call *c)
 {
     const char *s = arg_str(c, 0);
-    return ret_int(c, (int64_t)count_chars(s, arg_len(c, 0)));
+    size_t n = arg_len(c, 0);
+    return call_charge(c, 1 + n / 4, 0) ? ret_int(c, (int64_t)count_clusters(c, s, n)) : NULL;
 }
 
 static struct value *
@@ -228,11 +269,13 @@ fn_strrev(struct call *c)
 {
     const char *s = arg_str(c, 0);
     size_t n = arg_len(c, 0);
-    if (!call_charge(c, 1 + n / 64, n))
+    if (!call_charge(c, 1 + n / 4, n))
         return NULL;
     char *out = mem_zalloc_array(c->ev->ctx, 1, n + 1, "text");
-    for (size_t i = 0; i < n; i += char_len(s + i))
-        memcpy(out + n - i - char_len(s + i), s + i, char_len(s + i));
+    for (size_t i = 0, len; i < n; i += len) {
+        len = cluster_len(c, s + i, n - i);
+        memcpy(out + n - i - len, s + i, len);
+    }
     return ret_strn(c, out, n);
 }
 
@@ -244,15 +287,14 @@ fn_join(struct call *c)
     const char *sep = arg_str(c, 0);
     auto_buf struct buf b = BUF_INIT(HCL_BYTES_MAX);
     bool first = true;
-    for (size_t i = 1; i < c->n; i++) {
-        const struct value *l = arg_list(c, i);
+    for (size_t i = 1; i < c->n && !c->failed; i++) {
+        const struct value *l = arg_strings(c, i);
         for (size_t k = 0; k < l->list.n; k++) {
-            const char *s = value_text(c->ev->ctx, l->list.v[k]);
-            if (s == NULL)
-                return arg_error(c, i, "element %zu is not a string", k);
+            if (l->list.v[k]->kind == VALUE_NULL)
+                return arg_error(c, i, "element %zu is null; cannot concatenate null values", k);
             if (!first)
                 buf_puts(&b, sep);
-            buf_puts(&b, s);
+            buf_put(&b, l->list.v[k]->str.s, l->list.v[k]->str.n);
             first = false;
         }
         if (!call_charge(c, l->list.n, 0))
@@ -284,12 +326,12 @@ fn_indent(struct call *c)
 {
     int64_t n = arg_int(c, 0);
     const char *s = arg_str(c, 1);
-    if (n < 0 || n > 1000)
-        return arg_error(c, 0, "the indentation must be between 0 and 1000");
+    if (n < 0)
+        return arg_error(c, 0, "the indentation is negative");
     auto_buf struct buf b = BUF_INIT(HCL_BYTES_MAX / 4);
     for (; *s != '\0'; s++) {
         buf_putc(&b, *s);
-        for (int64_t i = 0; *s == '\n' && i < n; i++)
+        for (int64_t i = 0; *s == '\n' && i < n && buf_error(&b) == 0; i++)
             buf_putc(&b, ' ');
     }
     return ret_buf(c, &b);
@@ -300,117 +342,134 @@ fn_indent(struct call *c)
 struct spec {
     char flags[6];
     int width, precision; /* -1: none */
+    size_t arg;           /* from 1: argument of the call */
     char verb;
 };
 
-/* After "%": the length of the verb, 0 when it is none. */
-static size_t
-read_spec(const char *s, struct spec *sp)
+enum { FORMAT_NUMBER_MAX = 10000 };
+
+/* Digits from *s on; -1: too many. */
+static int
+read_number(const char **s)
 {
-    size_t i = 0, nf = 0;
-    memset(sp, 0, sizeof(*sp));
-    sp->width = sp->precision = -1;
-    while (s[i] != '\0' && strchr("-+ #0", s[i]) != NULL && nf < 5)
-        sp->flags[nf++] = s[i++];
-    for (int part = 0; part < 2; part++) {
-        if (part == 1 && s[i] != '.')
-            break;
-        i += part == 1;
-        int *dst = part == 0 ? &sp->width : &sp->precision, v = 0;
-        size_t from = i;
-        while (s[i] >= '0' && s[i] <= '9' && v < 1000)
-            v = v * 10 + (s[i++] - '0');
-        if (v >= 1000)
-            return 0;
-        if (i > from || part == 1)
-            *dst = v;
+    int n = 0;
+    for (; **s >= '0' && **s <= '9'; (*s)++)
+        if ((n = n * 10 + (**s - '0')) >= FORMAT_NUMBER_MAX)
+            return -1;
+    return n;
+}
+
+/* %[flags][width][.precision][[argument]]verb, after the "%"; the end, or NULL. */
+static const char *
+read_spec(const char *s, struct spec *sp, size_t next)
+{
+    size_t nf = 0;
+    *sp = (struct spec){.width = -1, .precision = -1, .arg = next};
+    for (; *s != '\0' && strchr("-+ #0", *s) != NULL; s++)
+        if (strchr(sp->flags, *s) == NULL && nf < sizeof(sp->flags) - 1)
+            sp->flags[nf++] = *s;
+    if (*s >= '1' && *s <= '9' && (sp->width = read_number(&s)) < 0)
+        return NULL;
+    if (*s == '.') {
+        s++;
+        if ((sp->precision = read_number(&s)) < 0)
+            return NULL;
     }
-    sp->verb = s[i];
-    return s[i] != '\0' ? i + 1 : 0;
+    if (*s == '[') {
+        s++;
+        int arg = *s >= '1' && *s <= '9' ? read_number(&s) : -1;
+        if (arg < 0 || *s++ != ']')
+            return NULL;
+        sp->arg = (size_t)arg;
+    }
+    sp->verb = *s;
+    return (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') ? s + 1 : NULL;
 }
 
 static void
-put_padded(struct buf *b, const struct spec *sp, const char *s, size_t n)
+put_padded(struct call *c, struct buf *b, const struct spec *sp, const char *s, size_t n)
 {
-    if (sp->precision >= 0) {
-        size_t cut = 0;
-        for (int k = 0; k < sp->precision && cut < n; k++)
-            cut += char_len(s + cut);
-        n = cut;
-    }
-    size_t chars = count_chars(s, n), width = sp->width > 0 ? (size_t)sp->width : 0;
+    size_t width = sp->width > 0 ? (size_t)sp->width : 0;
+    size_t chars = width > 0 ? count_clusters(c, s, n) : 0;
     bool left = strchr(sp->flags, '-') != NULL;
+    char pad = strchr(sp->flags, '0') != NULL ? '0' : ' ';
     for (size_t i = chars; !left && i < width; i++)
-        buf_putc(b, ' ');
+        buf_putc(b, pad);
     buf_put(b, s, n);
     for (size_t i = chars; left && i < width; i++)
-        buf_putc(b, ' ');
+        buf_putc(b, pad);
 }
 
-static bool
-put_number(struct call *c, struct buf *b, const struct spec *sp, size_t arg)
+static void
+put_number(struct call *c, struct buf *b, const struct spec *sp)
 {
-    const struct value *v = arg_number(c, arg);
-    const char *whole = strchr("bodxX", sp->verb);
-    if (c->failed)
-        return false;
-    if (whole != NULL && number_compare(v, number_floor(c->ev->ctx, v)) != 0) {
-        arg_error(c, arg, "unsupported value for \"%%%c\": an integer is required", sp->verb);
-        return false;
+    const struct value *v = arg_number(c, sp->arg);
+    bool whole = strchr("bodxX", sp->verb) != NULL;
+    if (!c->failed && whole && number_compare(v, number_floor(c->ev->ctx, v)) != 0)
+        arg_error(c, sp->arg, "unsupported value for \"%%%c\": an integer is required", sp->verb);
+    if (!c->failed)
+        number_format(b, v, sp->flags, sp->width, sp->precision, sp->verb);
+}
+
+static void
+put_string(struct call *c, struct buf *b, const struct spec *sp)
+{
+    const char *s = arg_str(c, sp->arg);
+    size_t n = arg_len(c, sp->arg);
+    if (sp->precision > 0)
+        n = clusters_bytes(c, s, n, sp->precision);
+    if (sp->verb == 's') {
+        put_padded(c, b, sp, s, n);
+        return;
     }
-    number_format(b, v, sp->flags, sp->width, sp->precision, sp->verb);
-    return true;
+    auto_buf struct buf json = BUF_INIT(HCL_BYTES_MAX / 4);
+    json_put_safe(&json, s, n);
+    put_padded(c, b, sp, buf_str(&json), json.len);
+}
+
+/* As it is: text, the shortest form of a number, JSON of the rest and with "#". */
+static void
+put_any(struct call *c, struct buf *b, const struct spec *sp)
+{
+    const struct value *v = c->args[sp->arg];
+    auto_buf struct buf out = BUF_INIT(HCL_BYTES_MAX / 4);
+    bool json = strchr(sp->flags, '#') != NULL;
+    if (!json && v->kind == VALUE_STRING)
+        buf_put(&out, v->str.s, v->str.n);
+    else if (!json && number_is(v))
+        number_format(&out, v, "", -1, -1, 'g');
+    else
+        json_put_value(c->ev->ctx, &out, v);
+    put_padded(c, b, sp, buf_str(&out), out.len);
 }
 
 /* One verb with its argument. False after a diagnostic. */
 static bool
-put_verb(struct call *c, struct buf *b, const struct spec *sp, size_t arg)
+put_verb(struct call *c, struct buf *b, const struct spec *sp)
 {
-    const struct value *v = c->args[arg];
-    auto_buf struct buf json = BUF_INIT(HCL_BYTES_MAX / 4);
-    const char *s = value_text(c->ev->ctx, v);
-    switch (sp->verb) {
-    case 'd':
-    case 'x':
-    case 'X':
-    case 'o':
-    case 'e':
-    case 'E':
-    case 'f':
-    case 'g':
-    case 'G':
-    case 'b':
-        return put_number(c, b, sp, arg);
-    case 's':
-        if (s == NULL) {
-            arg_error(c, arg, "a %s cannot be formatted with %%s", value_kind_name(v->kind));
-            return false;
-        }
-        put_padded(b, sp, s, strlen(s));
-        return true;
-    case 'q':
-        json_put_safe(&json, s != NULL ? s : "", s != NULL ? strlen(s) : 0);
-        put_padded(b, sp, buf_str(&json), json.len);
-        return true;
-    case 't':
-        if (v->kind != VALUE_BOOL) {
-            arg_error(c, arg, "a bool is needed for %%t");
-            return false;
-        }
-        put_padded(b, sp, s, strlen(s));
-        return true;
-    case 'v':
-        if (s != NULL && strchr(sp->flags, '#') == NULL) {
-            put_padded(b, sp, s, strlen(s));
-            return true;
-        }
-        json_put_value(c->ev->ctx, &json, v);
-        put_padded(b, sp, buf_str(&json), json.len);
-        return true;
-    default:
-        arg_error(c, 0, "\"%%%c\" is not known in a format", sp->verb);
+    bool truth = false;
+    if (sp->verb != 'v' && arg_null(c, sp->arg))
         return false;
+    switch (sp->verb) {
+    case 'v':
+        put_any(c, b, sp);
+        break;
+    case 't':
+        if (!value_truth(c->args[sp->arg], &truth))
+            arg_error(c, sp->arg, "a bool is needed for %%t");
+        buf_puts(b, truth ? "true" : "false");
+        break;
+    case 's':
+    case 'q':
+        put_string(c, b, sp);
+        break;
+    default:
+        if (strchr("bdoxXeEfgG", sp->verb) == NULL)
+            arg_error(c, 0, "unsupported format verb \"%%%c\"", sp->verb);
+        else
+            put_number(c, b, sp);
     }
+    return !c->failed;
 }
 
 static struct value *
@@ -418,7 +477,7 @@ format(struct call *c)
 {
     const char *s = arg_str(c, 0);
     auto_buf struct buf b = BUF_INIT(HCL_BYTES_MAX / 4);
-    size_t arg = 1;
+    size_t next = 1, highest = 0;
     for (; *s != '\0'; s++) {
         if (*s != '%') {
             buf_putc(&b, *s);
@@ -430,17 +489,21 @@ format(struct call *c)
             continue;
         }
         struct spec sp;
-        size_t n = read_spec(s + 1, &sp);
-        if (n == 0)
-            return arg_error(c, 0, "the format ends within a verb, or has a huge width");
-        if (arg >= c->n)
-            return arg_error(c, 0, "not enough arguments for the format");
-        if (!put_verb(c, &b, &sp, arg++))
+        const char *end = read_spec(s + 1, &sp, next);
+        if (end == NULL)
+            return arg_error(c, 0, "this is no format: \"%.20s\"", s);
+        if (sp.arg >= c->n)
+            return arg_error(c, 0, "not enough arguments: need index %zu but have %zu total",
+                             sp.arg, c->n - 1);
+        if (!put_verb(c, &b, &sp))
             return NULL;
-        s += n;
+        highest = sp.arg > highest ? sp.arg : highest;
+        next = sp.arg + 1;
+        s = end - 1;
     }
-    if (arg < c->n)
-        return arg_error(c, arg, "more arguments than the format uses");
+    if (highest + 1 < c->n)
+        return arg_error(c, highest + 1, "too many arguments; only %zu used by format string",
+                         highest);
     return ret_buf(c, &b);
 }
 
@@ -486,7 +549,7 @@ const struct func func_string[] = {{"chomp", 1, 1, fn_chomp, false},
                                    {"format", 1, -1, fn_format, false},
                                    {"formatlist", 1, -1, fn_formatlist, false},
                                    {"indent", 2, 2, fn_indent, false},
-                                   {"join", 1, -1, fn_join, false},
+                                   {"join", 2, -1, fn_join, false},
                                    {"lower", 1, 1, fn_lower, false},
                                    {"reverse", 1, 1, fn_strrev, false},
                                    {"split", 2, 2, fn_split, false},
