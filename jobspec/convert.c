@@ -139,30 +139,37 @@ bad_type(struct hcl_eval *ev, const struct hcl_range *r, const char *detail)
     return NULL;
 }
 
+/* `exact`: of a variable, which says what it takes. */
 static const struct vtype *
-parse_simple(struct hcl_eval *ev, const struct hcl_range *r, const char *name)
+parse_simple(struct hcl_eval *ev, const struct hcl_range *r, const char *name, bool exact)
 {
     static const struct {
         const char *name;
         struct vtype t;
-    } simple[] = {{"any", {.kind = VT_ANY}},
-                  {"string", {.kind = VT_STRING}},
+    } simple[] = {{"string", {.kind = VT_STRING}},
                   {"number", {.kind = VT_NUMBER}},
-                  {"bool", {.kind = VT_BOOL}},
-                  {"list", {.kind = VT_LIST, .elem = &vt_any}},
-                  {"set", {.kind = VT_SET, .elem = &vt_any}},
-                  {"map", {.kind = VT_MAP, .elem = &vt_any}}};
+                  {"bool", {.kind = VT_BOOL}}};
     for (size_t i = 0; i < ARRAY_LEN(simple); i++)
         if (strcmp(simple[i].name, name) == 0)
             return &simple[i].t;
+    if (strcmp(name, "any") == 0 && !exact)
+        return &vt_any;
+    if (strcmp(name, "any") == 0)
+        return bad_type(ev, r,
+                        "The keyword \"any\" cannot be used in this type specification: an exact "
+                        "type is required.");
+    if (strcmp(name, "list") == 0 || strcmp(name, "set") == 0 || strcmp(name, "map") == 0)
+        return bad_type(ev, r,
+                        "The list, set and map type constructors require one argument specifying "
+                        "the element type.");
     return bad_type(ev, r,
-                    "A type is string, number, bool, any, list(T), set(T), map(T), "
-                    "object({name = T}) or tuple([T]).");
+                    "A type specification is either a primitive type keyword (bool, number, "
+                    "string) or a complex type constructor call, like list(string).");
 }
 
 /* optional(TYPE) and optional(TYPE, DEFAULT) of field i. The default is a constant of the type. */
 static bool
-parse_optional(struct hcl_eval *ev, const struct expr *e, struct vtype *t, size_t i)
+parse_optional(struct hcl_eval *ev, const struct expr *e, struct vtype *t, size_t i, bool exact)
 {
     char why[200];
     if (e->n < 1 || e->n > 2) {
@@ -170,7 +177,7 @@ parse_optional(struct hcl_eval *ev, const struct expr *e, struct vtype *t, size_
         return false;
     }
     t->optional[i] = true;
-    if ((t->types[i] = vtype_parse(ev, e->list[0])) == NULL || e->n == 1)
+    if ((t->types[i] = vtype_parse(ev, e->list[0], exact)) == NULL || e->n == 1)
         return t->types[i] != NULL;
     bool names = ev->names;
     ev->names = false;
@@ -186,7 +193,7 @@ parse_optional(struct hcl_eval *ev, const struct expr *e, struct vtype *t, size_
 }
 
 static bool
-parse_fields(struct hcl_eval *ev, const struct expr *obj, struct vtype *t)
+parse_fields(struct hcl_eval *ev, const struct expr *obj, struct vtype *t, bool exact)
 {
     t->n = obj->n / 2;
     t->names = mem_array(ev->ctx, const char *, t->n);
@@ -201,9 +208,9 @@ parse_fields(struct hcl_eval *ev, const struct expr *obj, struct vtype *t)
         }
         t->names[i] = k->value->str.s;
         if (v->kind == EX_CALL && strcmp(v->name, "optional") == 0) {
-            if (!parse_optional(ev, v, t, i))
+            if (!parse_optional(ev, v, t, i, exact))
                 return false;
-        } else if ((t->types[i] = vtype_parse(ev, v)) == NULL) {
+        } else if ((t->types[i] = vtype_parse(ev, v, exact)) == NULL) {
             return false;
         }
     }
@@ -211,7 +218,7 @@ parse_fields(struct hcl_eval *ev, const struct expr *obj, struct vtype *t)
 }
 
 static const struct vtype *
-parse_compound(struct hcl_eval *ev, const struct expr *e)
+parse_compound(struct hcl_eval *ev, const struct expr *e, bool exact)
 {
     static const char *const names[] = {"list", "set", "map", "object", "tuple"};
     static const enum vtype_kind kinds[] = {VT_LIST, VT_SET, VT_MAP, VT_OBJECT, VT_TUPLE};
@@ -228,7 +235,7 @@ parse_compound(struct hcl_eval *ev, const struct expr *e)
     if (t->kind == VT_OBJECT) {
         if (arg->kind != EX_OBJECT)
             return bad_type(ev, &arg->r, "object needs its fields: object({name = string}).");
-        return parse_fields(ev, arg, t) ? t : NULL;
+        return parse_fields(ev, arg, t, exact) ? t : NULL;
     }
     if (t->kind == VT_TUPLE) {
         if (arg->kind != EX_TUPLE)
@@ -236,29 +243,22 @@ parse_compound(struct hcl_eval *ev, const struct expr *e)
         t->n = arg->n;
         t->types = mem_array(ev->ctx, const struct vtype *, t->n);
         for (size_t i = 0; i < t->n; i++)
-            if ((t->types[i] = vtype_parse(ev, arg->list[i])) == NULL)
+            if ((t->types[i] = vtype_parse(ev, arg->list[i], exact)) == NULL)
                 return NULL;
         return t;
     }
-    t->elem = vtype_parse(ev, arg);
+    t->elem = vtype_parse(ev, arg, exact);
     return t->elem != NULL ? t : NULL;
 }
 
 const struct vtype *
-vtype_parse(struct hcl_eval *ev, const struct expr *e)
+vtype_parse(struct hcl_eval *ev, const struct expr *e, bool exact)
 {
     if (!ev_charge(ev, &e->r, 4 + e->n, 256 + e->n * 64))
         return NULL;
-    if (e->kind == EX_PAREN)
-        return vtype_parse(ev, e->a);
-    if (e->kind == EX_VAR)
-        return parse_simple(ev, &e->r, e->name);
-    /* Old files write the type as a string. */
-    if (e->kind == EX_LITERAL && e->value->kind == VALUE_STRING)
-        return parse_simple(ev, &e->r, e->value->str.s);
     if (e->kind == EX_CALL)
-        return parse_compound(ev, e);
-    return parse_simple(ev, &e->r, "");
+        return parse_compound(ev, e, exact);
+    return parse_simple(ev, &e->r, e->kind == EX_VAR ? e->name : "", exact);
 }
 
 static const char *

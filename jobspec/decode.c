@@ -251,12 +251,15 @@ take_block(struct decoder *dc, const struct block *b, const struct hcl_scope *sc
         struct value *v = decode_value(dc, b->body, sc);
         return v != NULL && measure(dc, &b->r, v) && decode_set(dc, f, to->obj, v, &b->r);
     }
+    bool again = to->seen[f - to->t->fields];
     to->seen[f - to->t->fields] = true;
     if (f->type == FT_STRUCT) {
         if (loose(dc) && b->n_labels == 0 && count_labels(f->sub) > 0)
             return unlabelled(dc, b, sc, f, to);
         return struct_from_block(dc, b, sc, f, to);
     }
+    if (again && !loose(dc))
+        return duplicate(dc, b);
     return map_from_body(dc, b, sc, f, to->obj) && check_later(dc, f, to, &b->r);
 }
 
@@ -494,9 +497,11 @@ expand(struct decoder *dc, const struct block *b, const struct hcl_scope *sc, de
     bool map = coll->kind == VALUE_MAP, ok = true;
     size_t n = map ? coll->map.n : coll->list.n;
     for (size_t i = 0; i < n; i++) {
-        struct value_pair pairs[2] = {
-            {"key", map ? value_str(dc->ctx, coll->map.v[i].k) : value_int(dc->ctx, (int64_t)i)},
-            {"value", map ? coll->map.v[i].v : coll->list.v[i]}};
+        struct value_pair pairs[2] = {{"key", map ? value_str(dc->ctx, coll->map.v[i].k)
+                                              : coll->form == FORM_SET
+                                                  ? coll->list.v[i]
+                                                  : number_counted(dc->ctx, (int64_t)i)},
+                                      {"value", map ? coll->map.v[i].v : coll->list.v[i]}};
         struct hcl_scope in = {sc, d.iterator, ev_map(dc->ev, &b->r, pairs, 2)};
         struct block out = {.type = b->labels[0].s, .type_r = b->labels[0].r, .r = b->r};
         out.body = (struct hcl_body *)(uintptr_t)d.content;

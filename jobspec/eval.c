@@ -478,19 +478,16 @@ eval_binary(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *
     if (a == NULL)
         return NULL;
     bool x, y;
-    if (e->op == TOK_AND || e->op == TOK_OR) {
-        if (!value_truth(a, &x))
-            return ev_bad_operand(ev, e->a, a, "a bool");
-        if (x == (e->op == TOK_OR))
-            return value_bool(ev->ctx, x);
-        struct value *b = ev_expr(ev, sc, e->b);
-        if (b == NULL)
-            return NULL;
-        return value_truth(b, &y) ? value_bool(ev->ctx, y) : ev_bad_operand(ev, e->b, b, "a bool");
-    }
     struct value *b = ev_expr(ev, sc, e->b);
     if (b == NULL)
         return NULL;
+    if (e->op == TOK_AND || e->op == TOK_OR) { /* both sides are evaluated */
+        if (!value_truth(a, &x))
+            return ev_bad_operand(ev, e->a, a, "a bool");
+        if (!value_truth(b, &y))
+            return ev_bad_operand(ev, e->b, b, "a bool");
+        return value_bool(ev->ctx, e->op == TOK_AND ? x && y : x || y);
+    }
     if ((e->op == TOK_EQ || e->op == TOK_NE) &&
         (!ev_measure(ev, &e->a->r, a) || !ev_measure(ev, &e->b->r, b)))
         return NULL;
@@ -577,8 +574,9 @@ ev_turn(struct hcl_eval *ev, struct turn *t, const struct hcl_scope *sc, const s
     bool map = coll->kind == VALUE_MAP;
     t->val = (struct hcl_scope){sc, e->name, map ? coll->map.v[i].v : coll->list.v[i]};
     if (e->name2 != NULL) {
-        struct value *k =
-            map ? value_str(ev->ctx, coll->map.v[i].k) : value_int(ev->ctx, (int64_t)i);
+        struct value *k = map                      ? value_str(ev->ctx, coll->map.v[i].k)
+                          : coll->form == FORM_SET ? coll->list.v[i]
+                                                   : number_counted(ev->ctx, (int64_t)i);
         t->key = (struct hcl_scope){sc, e->name2, k};
         t->val.up = &t->key;
     }

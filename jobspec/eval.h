@@ -107,8 +107,8 @@ struct vtype {
     size_t n;
 };
 
-/* NULL after a diagnostic. */
-const struct vtype *vtype_parse(struct hcl_eval *ev, const struct expr *e);
+/* NULL after a diagnostic. `exact`: `any` is none. */
+const struct vtype *vtype_parse(struct hcl_eval *ev, const struct expr *e, bool exact);
 /* The type to which all of these can be converted: VT_ANY for none and for null. NULL when there is
  * none, or the budget is used up. */
 const struct vtype *vtype_unify(struct hcl_eval *ev, struct value *const *v, size_t n);

@@ -274,12 +274,12 @@ parse_item(struct parser *p, struct hcl_body *body)
     }
     if (name == NULL)
         return false;
-    if (p->tok.type == TOK_ASSIGN || (p->tok.type == TOK_COLON && (p->flags & HCL_LOOSE) != 0))
-        return parse_attr(p, body, name, &name_r);
     if (quoted && (p->flags & HCL_LOOSE) == 0) {
-        parse_expected(p, "Invalid argument", "an equals sign after a quoted name");
+        parse_error(p, &name_r, "Invalid argument name", "Argument names must not be quoted.");
         return false;
     }
+    if (p->tok.type == TOK_ASSIGN || (p->tok.type == TOK_COLON && (p->flags & HCL_LOOSE) != 0))
+        return parse_attr(p, body, name, &name_r);
     return parse_block(p, body, name, &name_r);
 }
 

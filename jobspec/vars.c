@@ -112,11 +112,11 @@ read_variable(struct vars *vs, const struct block *b)
     for (size_t i = 0; i < b->body->n_attrs; i++) {
         const struct attr *a = b->body->attrs[i];
         if (strcmp(a->name, "type") == 0) {
-            v->type = vtype_parse(vs->ev, a->expr);
+            v->type = vtype_parse(vs->ev, a->expr, true);
             vs->ok = v->type != NULL && vs->ok;
         } else if (strcmp(a->name, "default") == 0) {
             v->dflt = a->expr;
-        } else if (strcmp(a->name, "description") != 0 && strcmp(a->name, "sensitive") != 0) {
+        } else if (strcmp(a->name, "description") != 0) {
             bad(vs, &a->name_r, "Unsupported argument",
                 "\"%s\" is not expected here; a variable has type, default, description and "
                 "validation.",
@@ -191,6 +191,8 @@ assign(struct vars *vs, struct var *v, struct value *val, const struct hcl_range
     }
     v->v = val;
     v->v_r = *r;
+    if (v->type == NULL) /* a default without a type is of its own */
+        v->type = vtype_unify(vs->ev, &val, 1);
 }
 
 /* Text from the command line or the environment: as it stands for strings and numbers, an
@@ -198,10 +200,18 @@ assign(struct vars *vs, struct var *v, struct value *val, const struct hcl_range
 static bool
 is_plain(const struct var *v)
 {
-    if (v->type != NULL)
-        return v->type->kind == VT_STRING || v->type->kind == VT_NUMBER;
-    return v->v == NULL || (v->v->kind != VALUE_LIST && v->v->kind != VALUE_MAP &&
-                            v->v->kind != VALUE_BOOL && v->v->kind != VALUE_NULL);
+    return v->type == NULL || v->type->kind == VT_STRING || v->type->kind == VT_NUMBER;
+}
+
+/* What is given from outside refers to nothing and calls nothing. */
+static struct value *
+constant(struct vars *vs, const struct expr *e)
+{
+    unsigned flags = vs->ev->flags;
+    vs->ev->flags |= HCL_LITERAL;
+    struct value *v = ev_expr(vs->ev, NULL, e);
+    vs->ev->flags = flags;
+    return v;
 }
 
 static struct hcl_source *
@@ -231,10 +241,7 @@ assign_text(struct vars *vs, struct var *v, const char *what, const char *text)
         return;
     }
     struct expr *e = parse_expression(vs->ev->ctx, src, vs->ev->sink);
-    bool names = vs->ev->names;
-    vs->ev->names = false;
-    assign(vs, v, e != NULL ? ev_expr(vs->ev, NULL, e) : NULL, &r);
-    vs->ev->names = names;
+    assign(vs, v, e != NULL ? constant(vs, e) : NULL, &r);
 }
 
 static void
@@ -278,10 +285,7 @@ load_file(struct vars *vs, const struct jobspec_file *f)
             undeclared(vs, &a->name_r, "The variable file", a->name);
             continue;
         }
-        bool names = vs->ev->names;
-        vs->ev->names = false;
-        assign(vs, v, ev_expr(vs->ev, NULL, a->expr), &a->expr->r);
-        vs->ev->names = names;
+        assign(vs, v, constant(vs, a->expr), &a->expr->r);
     }
 }
 

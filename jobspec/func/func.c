@@ -294,7 +294,7 @@ static struct value *
 fn_convert(struct call *c)
 {
     struct value *v = ev_expr(c->ev, c->sc, c->e->list[0]);
-    const struct vtype *t = v != NULL ? vtype_parse(c->ev, c->e->list[1]) : NULL;
+    const struct vtype *t = v != NULL ? vtype_parse(c->ev, c->e->list[1], false) : NULL;
     if (t == NULL)
         return NULL;
     char why[200];

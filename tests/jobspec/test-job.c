@@ -420,8 +420,10 @@ START_TEST(variables)
          "both=j1 l=p,q n=1 s=j short=x u=true"},
         {{.file = "s = \"f\"", .arg = "s=a b\"c", .arg2 = "n=42"},
          "both=a b\"c42 l= n=42 s=a b\"c short=x u=true"},
-        {{.arg = "l=[\"x\", upper(\"y\")]", .arg2 = "u=false"},
-         "both=d1 l=x,Y n=1 s=d short=x u=false"},
+        {{.arg = "l=[\"x\", \"y\"]", .arg2 = "u=false"}, "both=d1 l=x,y n=1 s=d short=x u=false"},
+        {{.arg = "l=[upper(\"y\")]"}, "<-var l>:1,2-7: Function calls not allowed"},
+        {{.arg = "u=maybe"}, "<-var u>:1,1-6: Unquoted text"},
+        {{.arg = "u=\"x\""}, "<-var? "},
         {{.arg = "s=${NOMAD_X}"}, "both=${NOMAD_X}1 l= n=1 s=${NOMAD_X} short=x u=true"},
         {{.arg = "n=abc"}, "<-var? "},
         {{.arg = "n=1000"}, "j.hcl:5,10-13: Invalid value for variable; n is too large"},
@@ -437,8 +439,7 @@ START_TEST(variables)
         {{.file = "nope = 1"},
          "f.hcl:1,1-5: Undeclared variable; The variable file sets \"nope\", but the "
          "job file has no variable \"nope\"."},
-        {{.file = "s = var.n"},
-         "f.hcl:1,5-8: Unknown variable; There is no variable named \"var\"."},
+        {{.file = "s = var.n"}, "f.hcl:1,5-8: Unquoted text; References are not possible here"},
         {{.file = "s {}"},
          "f.hcl:1,1-2: Unexpected block; \"s\": a variable file holds only name = "
          "value."},
@@ -497,6 +498,18 @@ START_TEST(defaults_of_optional_attributes_hold)
 }
 END_TEST
 
+START_TEST(links_have_the_name_that_nomad_gives_them)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct job *j =
+        help_job(ctx, "job \"j\" {\n ui {\n link {\n label = \"l\"\n url = \"u\"\n }\n }\n}", NULL);
+    ck_assert_ptr_nonnull(j);
+    auto_buf struct buf b = BUF_INIT(1 << 20);
+    json_encode(&b, &type_job, j, 0);
+    ck_assert_ptr_nonnull(strstr(buf_str(&b), "{\"Label\":\"l\",\"URL\":\"u\"}"));
+}
+END_TEST
+
 START_TEST(null_is_no_value_of_a_map)
 {
     static const struct {
@@ -533,6 +546,20 @@ START_TEST(variable_errors)
          "j.hcl:2,39-42: Invalid default value for optional attribute"},
         {"variable \"a\" {\n type = object({ n = optional(number, 1, 2) })\n}\njob \"j\" {}",
          "j.hcl:2,22-44: Invalid type"},
+        {"variable \"a\" {\n type = any\n}\njob \"j\" {}",
+         "j.hcl:2,9-12: Invalid type; The keyword \"any\" cannot be used"},
+        {"variable \"a\" {\n type = map(any)\n}\njob \"j\" {}", "j.hcl:2,13-16: Invalid type"},
+        {"variable \"a\" {\n type = list\n}\njob \"j\" {}", "j.hcl:2,9-13: Invalid type"},
+        {"variable \"a\" {\n type = \"string\"\n}\njob \"j\" {}", "j.hcl:2,9-17: Invalid type"},
+        {"variable \"a\" {\n default = 1\n sensitive = true\n}\njob \"j\" {}",
+         "j.hcl:3,2-11: Unsupported argument"},
+        {"job \"j\" {\n meta {\n a = 1\n }\n meta {\n b = 1\n }\n}",
+         "j.hcl:5,2-6: Duplicate block"},
+        {"job \"j\" {\n meta = { a = 1 }\n meta {\n b = 1\n }\n}", "j.hcl:3,2-6: Duplicate block"},
+        {"job \"j\" {\n group \"g\" {\n task \"t\" {\n env {}\n env {}\n }\n }\n}",
+         "j.hcl:5,2-5: Duplicate block"},
+        {"job \"j\" {\n \"type\" = \"batch\"\n}",
+         "j.hcl:2,2-8: Invalid argument name; Argument names must not be quoted."},
         {"variable \"a b\" {}\njob \"j\" {}", "j.hcl:1,1-15: Invalid variable"},
         {"variable \"a\" { defalt = 1 }\njob \"j\" {}", "j.hcl:1,16-22: Unsupported argument"},
         {"variable \"a\" {\n default = 1\n validation {}\n}\njob \"j\" {}",
@@ -578,4 +605,5 @@ END_TEST
 
 TEST_SUITE("jobs", whole_job, group_and_task, blocks_without_effect, positions, source_and_caret,
            many_errors_are_bounded, dynamic_blocks, variables, defaults_of_optional_attributes_hold,
-           null_is_no_value_of_a_map, variable_errors, json_jobs)
+           null_is_no_value_of_a_map, links_have_the_name_that_nomad_gives_them, variable_errors,
+           json_jobs)
