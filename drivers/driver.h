@@ -117,8 +117,8 @@ struct engine_events {
 
 typedef void engine_done(void *arg, const struct err *e); /* e NULL: done */
 
-/* `address`: in the engine's network, "" being none. */
-typedef void engine_net_made(void *arg, const struct err *e, const char *address);
+/* e NULL: it is there; `s` is gone afterwards. */
+typedef void engine_net_made(void *arg, const struct err *e, const struct hand_network_state *s);
 
 /* A command in a task that runs. Events come on the loop, never from inside a call; `ended` is the
  * last one, once, unless the command is closed before. */

@@ -426,6 +426,14 @@ document_network(const void *ctx, const struct hand *h, const char *alloc,
     put_list(host, "SecurityOpt", &(struct str_list){(const char **)(uintptr_t)opts, 1});
     value_map_set(host, "ReadonlyRootfs", value_bool(host, true));
     put_int(host, "PidsLimit", PAUSE_PIDS);
+    if (n->joined) { /* by its directory the warden knows whose it is */
+        struct value *mounts = value_list(host), *sysctls = value_map(host);
+        const char *dir = mem_printf(host, "%s/%s/alloc", h->policy->alloc_dir, alloc);
+        value_list_add(mounts, bind_of(host, dir, "/alloc", true));
+        value_map_set(host, "Mounts", mounts);
+        put_text(sysctls, "net.ipv4.ip_unprivileged_port_start", "0");
+        value_map_set(host, "Sysctls", sysctls);
+    }
     put_text(log, "Type", "none");
     value_map_set(host, "LogConfig", log);
     put_text(again, "Name", "unless-stopped");
@@ -451,7 +459,8 @@ document_network_state(const void *ctx, const struct hand *h, const char *alloc,
     for (size_t i = 0; !*address && all && all->kind == VALUE_MAP && i < all->map.n; i++)
         address = document_text(all->map.v[i].v, "IPAddress");
     *ret = (struct hand_network_state){.id = mem_strdup(ctx, id),
-                                       .address = mem_strndup(ctx, address, 64)};
+                                       .address = mem_strndup(ctx, address, 64),
+                                       .pid = document_int(value_get(doc, "State"), "Pid")};
     *ret_running = document_bool(value_get(doc, "State"), "Running");
     return true;
 }

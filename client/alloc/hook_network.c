@@ -2,8 +2,8 @@
  *
  * The network of an allocation, where its group asks for one of its own (mode none or bridge): made
  * before the first task starts, removed when the last one has ended, since then the servers give
- * its ports to others. By the warden; or, for a group of containers, by their engine, which alone
- * can put them into it.
+ * its ports to others. By the warden; or, for a group with containers, by their engine, which alone
+ * can put them into it: tasks of the warden's join that one.
  */
 #include <arpa/inet.h>
 #include <string.h>
@@ -22,6 +22,9 @@ struct network_hook {
     bool removing;
     bool gone;
     struct timer *timer;
+    /* Where tasks of the warden's join a container: */
+    char *address;
+    int64_t joining, pid; /* whose namespace is asked for; and is theirs, 0: not known */
 };
 
 static void network_make(struct alloc_runner *ar);
@@ -131,29 +134,77 @@ engine_of(const struct task_runner *tr)
     return g && g->net_make ? g : NULL;
 }
 
-/* One of the group's tasks, when all are of one engine; NULL: none is, or *e: some are. */
+/* One of the group's tasks that is a container: its engine makes the network. NULL: none is, or *e:
+ * they are of several engines, which no registration lets pass. */
 static struct task_runner *
 container_of_group(struct alloc_runner *ar, struct err *e)
 {
-    struct task_runner *first = &ar->tasks[0];
-    for (size_t i = 1; i < ar->n; i++) {
-        const struct task_runner *tr = &ar->tasks[i];
-        if (engine_of(tr) == engine_of(first) && (!engine_of(tr) || tr->driver == first->driver))
-            continue;
-        err_set(e, -ERR_INVALID,
-                "the tasks of a group with a network of its own are containers of one engine, or "
-                "none is: \"%s\" is of driver %s, \"%s\" of %s",
-                first->sm.t->name, first->task->driver, tr->sm.t->name, tr->task->driver);
-        return NULL;
+    struct task_runner *first = NULL;
+    for (size_t i = 0; i < ar->n; i++) {
+        struct task_runner *tr = &ar->tasks[i];
+        if (engine_of(tr) && first && tr->driver != first->driver)
+            err_set(e, -ERR_INVALID,
+                    "the containers of a group with a network of its own are of one engine: "
+                    "\"%s\" is of driver %s, \"%s\" of %s",
+                    first->sm.t->name, first->task->driver, tr->sm.t->name, tr->task->driver);
+        first = first ? first : engine_of(tr) ? tr : NULL;
     }
-    return engine_of(first) ? first : NULL;
+    return e->code < 0 ? NULL : first;
+}
+
+/* Tasks that the warden starts, in the network of the group's containers. */
+static bool
+is_joined(const struct alloc_runner *ar)
+{
+    bool any = false;
+    for (size_t i = 0; i < ar->n; i++)
+        any = any || (ar->tasks[i].driver && ar->tasks[i].driver->can->launch);
+    return any;
+}
+
+/* The engine has made another one: what runs in the old one speaks to nobody any more. */
+static void
+follow(struct alloc_runner *ar)
+{
+    for (size_t i = 0; i < ar->n; i++) {
+        struct task_runner *tr = &ar->tasks[i];
+        if (tr->driver && tr->driver->can->launch)
+            tr->act(tr, task_sm_restart(&tr->sm, clock_wall_ns(),
+                                        "the network of the group was made again"));
+    }
 }
 
 static void
-on_engine_made(void *arg, const struct err *e, const char *address)
+on_joined(void *arg, const struct err *e, struct warden_reply *r)
 {
-    const struct alloc_network_status s = {.interface_name = "eth0", .address = address};
-    made(arg, e, &s);
+    struct alloc_runner *ar = arg;
+    struct network_hook *h = network_of(ar);
+    const struct alloc_network_status s = {.interface_name = "eth0", .address = h->address};
+    (void)r;
+    if (!e && h->pid != 0 && h->pid != h->joining && !ar->a.stopped)
+        follow(ar);
+    h->pid = e ? h->pid : h->joining;
+    made(ar, e, &s);
+}
+
+static void
+on_engine_made(void *arg, const struct err *e, const struct hand_network_state *state)
+{
+    struct alloc_runner *ar = arg;
+    struct network_hook *h = network_of(ar);
+    const struct alloc_network_status s = {.interface_name = "eth0",
+                                           .address = state ? state->address : NULL};
+    auto_mem void *tmp = mem_ctx("network");
+    if (e || !is_joined(ar) || ar->a.stopped) {
+        made(ar, e, &s);
+        return;
+    }
+    struct net_request *q = mem_new(tmp, struct net_request);
+    mem_free(h->address);
+    h->address = mem_strdup(h, state->address);
+    h->joining = q->pid = state->pid;
+    q->mode = alloc_network(&ar->a)->mode;
+    warden_net_make(ar->a.g->warden, ar->a.id, q, on_joined, ar);
 }
 
 static void
@@ -173,6 +224,7 @@ engine_make(struct alloc_runner *ar, struct task_runner *tr)
         return;
     }
     q->mode = n->mode;
+    q->joined = is_joined(ar);
     q->hostname = in->hostname; /* in which variables have their values */
     for (size_t i = 0; str_eq(n->mode, "bridge") && r && r->shared && i < r->shared->ports.n; i++) {
         const struct allocated_port_mapping *m = r->shared->ports.v[i];
@@ -248,6 +300,27 @@ on_removed(void *arg, const struct err *e, struct warden_reply *r)
 }
 
 static void
+remove_container(struct alloc_runner *ar, const struct task_runner *tr)
+{
+    const struct engine_place p = engine_place(tr);
+    tr->driver->engine->net_remove(&p, on_engine_removed, ar);
+}
+
+/* The warden's tasks have left it. */
+static void
+on_left(void *arg, const struct err *e, struct warden_reply *r)
+{
+    struct alloc_runner *ar = arg;
+    struct err none = ERR_INIT;
+    const struct task_runner *tr = container_of_group(ar, &none);
+    (void)r;
+    if (e || !tr || ar->a.stopped)
+        on_engine_removed(ar, e);
+    else
+        remove_container(ar, tr);
+}
+
+static void
 network_remove(struct alloc_runner *ar)
 {
     struct err none = ERR_INIT;
@@ -260,12 +333,10 @@ network_remove(struct alloc_runner *ar)
     network_of(ar)->removing = true;
     ar->a.dirs = DIRS_NONE;
     hold_take(&ar->a.hold);
-    if (tr) {
-        const struct engine_place p = engine_place(tr);
-        tr->driver->engine->net_remove(&p, on_engine_removed, ar);
-    } else {
-        warden_net_remove(ar->a.g->warden, ar->a.id, on_removed, ar);
-    }
+    if (tr && !is_joined(ar))
+        remove_container(ar, tr);
+    else
+        warden_net_remove(ar->a.g->warden, ar->a.id, tr ? on_left : on_removed, ar);
 }
 
 static void

@@ -66,6 +66,8 @@ static void
 on_exited(void *arg, const struct engine_exit *e)
 {
     struct task_runner *tr = arg;
+    if (alloc_network(tr->ar)) /* an engine that was started again has made another one */
+        tr->ar->dirs = DIRS_NONE;
     struct task_exit x = {
         .code = e->code, .signal = e->sig, .oom_killed = e->oom_killed, .error = e->error};
     tr->up->exited(tr, &x);

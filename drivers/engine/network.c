@@ -42,10 +42,9 @@ on_done(void *arg, const struct err *e, const struct http_resp *r)
         c->removed(c->arg, error);
     } else if (!error && json_decode(c, &type_hand_network_state, SLICE(r->body, r->body_len),
                                      BUDGET(ANSWER_MAX), &state, &odd) < 0) {
-        c->made(c->arg, &odd, "");
+        c->made(c->arg, &odd, NULL);
     } else {
-        const struct hand_network_state *s = state;
-        c->made(c->arg, error, error ? "" : str_or(s->address, ""));
+        c->made(c->arg, error, state);
     }
     http_client_close(c->http);
     talloc_free(c);

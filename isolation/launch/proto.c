@@ -308,6 +308,8 @@ check_network(const struct net_request *q, struct err *e)
     if (!bridge && !str_eq(q->mode, "none"))
         return err_set(e, -ERR_INVALID, "network mode \"%s\" is not none or bridge",
                        str_or(q->mode, ""));
+    if (q->pid < 0 || q->pid > INT32_MAX || (q->pid > 0 && q->ports.n > 0))
+        return err_set(e, -ERR_INVALID, "the process of a network is none, or has ports");
     if (q->ports.n > (bridge ? NET_PORTS_MAX : 0))
         return err_set(e, -ERR_INVALID, "%zu ports in network mode %s", q->ports.n, q->mode);
     for (size_t i = 0; i < q->ports.n; i++) {

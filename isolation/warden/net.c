@@ -35,11 +35,17 @@
 #include "isolation/proc.h"
 #include "isolation/warden/handlers.h"
 #include "isolation/warden/loop.h"
+#include "isolation/warden/net_check.h"
 #include "isolation/warden/task.h"
 
 #define ROOM "warden"
 #define RECORD_TEMP ".new"
-enum { NET_MAGIC = 0x4e4b4450, NET_VERSION = 1, WORKER_BUFFER = 1 << 20 };
+enum {
+    NET_MAGIC = 0x4e4b4450,
+    NET_VERSION = 1,
+    NET_JOINED = 2, /* version of one whose namespace is that of a container */
+    WORKER_BUFFER = 1 << 20
+};
 
 enum net_state { NET_MAKING, NET_READY, NET_REMOVING };
 
@@ -130,8 +136,8 @@ read_record(struct warden *w, const char *file, struct net_record *rec)
     const struct net_conf *c = &w->nets->conf;
     uint32_t last = c->subnet | UINT32_MAX >> c->bits; /* broadcast */
     return n >= (ssize_t)NET_RECORD_BYTES(0) && rec->magic == NET_MAGIC &&
-           rec->version == NET_VERSION && rec->n_ports <= NET_PORTS_MAX &&
-           n == (ssize_t)NET_RECORD_BYTES(rec->n_ports) &&
+           (rec->version == NET_VERSION || rec->version == NET_JOINED) &&
+           rec->n_ports <= NET_PORTS_MAX && n == (ssize_t)NET_RECORD_BYTES(rec->n_ports) &&
            (rec->addr == 0 || (rec->addr > net_gateway(c) && rec->addr < last));
 }
 
@@ -437,6 +443,8 @@ read_records(struct warden *w, DIR *d)
         n->rec = rec;
         n->ns = ns_of_tasks(w, n);
         n->state = n->ns >= 0 ? NET_READY : NET_MAKING;
+        if (n->ns < 0 && rec.version == NET_JOINED) /* the agent asks for it before a launch */
+            drop(w, n);
     }
 }
 
@@ -525,40 +533,6 @@ choose(const struct warden *w, const char *alloc)
     return 0;
 }
 
-/* A port of the host that a program of the host listens on stays its own, and who else has an
- * address keeps it. EACCES and EPERM are about us (a security module, a program of our cgroup). A
- * broadcast address can be bound, but without SO_BROADCAST not connected to. */
-static int
-check_free(const struct net_port *p, struct err *e)
-{
-    struct sockaddr_in sa = {
-        .sin_family = AF_INET, .sin_port = htons(p->port), .sin_addr = {htonl(p->host_ip)}};
-    static const int types[] = {SOCK_STREAM, SOCK_DGRAM};
-    char text[INET_ADDRSTRLEN] = "";
-    (void)inet_ntop(AF_INET, &sa.sin_addr, text, sizeof(text));
-    if (IN_MULTICAST(p->host_ip) || p->host_ip == INADDR_BROADCAST)
-        return err_set(e, -ERR_INVALID, "%s is not an address that a host has", text);
-    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
-        auto_fd int fd = socket(AF_INET, types[i] | SOCK_CLOEXEC, 0);
-        int on = types[i] == SOCK_STREAM;
-        if (fd < 0)
-            return err_errno(e, errno, "look at port %d", p->port);
-        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-        int r = bind(fd, (const void *)&sa, sizeof(sa)) < 0 ? errno : 0;
-        if (r == EADDRINUSE)
-            return err_set(e, -ERR_CONFLICT,
-                           "port %d of the host is in use by a program of the host", p->port);
-        if (r == EADDRNOTAVAIL)
-            return err_set(e, -ERR_INVALID, "%s is not an address of this host", text);
-        if (r != 0 && r != EACCES && r != EPERM)
-            return err_errno(e, r, "look at port %d of %s", p->port, text);
-        if (types[i] == SOCK_DGRAM && connect(fd, (const void *)&sa, sizeof(sa)) < 0 &&
-            errno == EACCES)
-            return err_set(e, -ERR_INVALID, "%s is a broadcast address", text);
-    }
-    return 0;
-}
-
 /* Checked by proto_check(). */
 static void
 parse(const struct net_request *q, struct net_record *ret)
@@ -596,7 +570,7 @@ check_ports(struct warden *w, const struct net_record *rec, struct err *e)
                                    "port %d of the host leads to allocation \"%s\"", p->port,
                                    w->nets->v[k]->alloc);
         }
-        int r = check_free(p, e);
+        int r = net_check_free(p, e);
         if (r < 0)
             return r;
     }
@@ -618,7 +592,7 @@ authorise(struct warden *w, const struct warden_request *q, struct err *e)
 {
     const char *mode = q->network->mode;
     bool bridge = str_eq(mode, "bridge");
-    const struct fact *can = bridge ? &w->can.bridge : &w->can.netns;
+    const struct fact *can = bridge && q->network->pid == 0 ? &w->can.bridge : &w->can.netns;
     if (!policy_network(w->policy, mode))
         return err_set(e, -ERR_POLICY, "network mode \"%s\" is not allowed on this client", mode);
     if (!can->ok)
@@ -688,6 +662,30 @@ make_new(struct warden *w, const struct warden_request *q, struct waiter to,
     return 0;
 }
 
+/* The namespace of the allocation's container. After another container has taken its place, tasks
+ * that run stay in the old namespace. */
+static int
+join(struct warden *w, const struct warden_request *q, struct waiter to, struct err *e)
+{
+    struct wnet *n = find(w, q->alloc_id);
+    int r = n != NULL ? 0 : authorise(w, q, e);
+    if (n != NULL && n->rec.version != NET_JOINED)
+        return err_set(e, -ERR_CONFLICT, "allocation \"%s\" has another network already", n->alloc);
+    auto_fd int ns = r < 0 ? -1 : net_check_container(w, q->alloc_id, q->network->pid, e);
+    if (ns < 0)
+        return e->code;
+    for (size_t i = 0; i < w->nets->n; i++)
+        if (w->nets->v[i] != n && w->nets->v[i]->rec.ns_ino == inode(ns))
+            return err_set(e, -ERR_POLICY, "that network is of allocation \"%s\"",
+                           w->nets->v[i]->alloc);
+    n = n != NULL ? n : add(w, q->alloc_id);
+    n->rec.version = NET_JOINED;
+    n->waiter = to;
+    fd_close(&n->ns);
+    made(w, n, &ns);
+    return 0;
+}
+
 void
 net_make(struct warden *w, struct waiter to, const struct warden_request *q)
 {
@@ -695,7 +693,9 @@ net_make(struct warden *w, struct waiter to, const struct warden_request *q)
     struct net_record want;
     parse(q->network, &want);
     struct wnet *n = find(w, q->alloc_id);
-    int r = n != NULL ? again(w, n, to, &want, &e) : make_new(w, q, to, &want, &e);
+    int r = q->network->pid > 0 ? join(w, q, to, &e)
+            : n != NULL         ? again(w, n, to, &want, &e)
+                                : make_new(w, q, to, &want, &e);
     if (r < 0)
         loop_refuse(w, to, &e);
 }

@@ -327,7 +327,7 @@ on_answer(void *arg)
     struct answer *a = arg;
     const struct err *e = a->e.code ? &a->e : NULL;
     if (a->made)
-        a->made(a->arg, e, MOCK_ADDRESS);
+        a->made(a->arg, e, &(const struct hand_network_state){.address = MOCK_ADDRESS});
     else
         a->done(a->arg, e);
     talloc_free(a);

@@ -419,7 +419,7 @@ START_TEST(a_network_that_comes_too_late_goes)
     world_changed(&w, x);
     world_until(&w, world_status(x, "complete"));
     ck_assert_uint_eq(net_removed, 0);
-    net_made(net_arg, NULL, MOCK_ADDRESS);
+    net_made(net_arg, NULL, &(const struct hand_network_state){.address = MOCK_ADDRESS});
     ck_assert_uint_eq(net_removed, 1);
     world_stop(&w);
 }

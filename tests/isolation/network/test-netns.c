@@ -3,10 +3,17 @@
  * Network namespaces of allocations, with real wardens and tasks. Each case has a network of its
  * own: the machine's is not touched.
  */
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "isolation/launch/policy.h"
@@ -91,6 +98,100 @@ START_TEST(a_killed_warden_loses_nothing)
 }
 END_TEST
 
+enum odd { PROPER, NO_DIRECTORY, A_LINK, ANOTHERS, THE_HOSTS };
+
+/* What an engine's container of the allocation is to the warden: a process in a network of its own,
+ * whose root has the shared directory. */
+static pid_t
+container(struct rig *r, enum odd odd)
+{
+    int ready[2];
+    char c;
+    const char *root = mem_printf(r->ctx, "%s/root%d", r->dir, odd);
+    const char *at = mem_printf(r->ctx, "%s/alloc", root);
+    const char *dir = mem_printf(r->ctx, "%s/%s/alloc", r->policy.alloc_dir,
+                                 odd == ANOTHERS ? netrig_other : rig_id);
+    ck_assert_int_eq(mkdir(root, 0755), 0);
+    ck_assert_int_eq(odd == A_LINK ? symlink(dir, at) : mkdir(at, 0755), 0);
+    ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        bool ok =
+            unshare(CLONE_NEWNS | (odd == THE_HOSTS ? 0 : CLONE_NEWNET)) == 0 &&
+            mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+            (odd == NO_DIRECTORY || odd == A_LINK || mount(dir, at, NULL, MS_BIND, NULL) == 0) &&
+            chroot(root) == 0 && chdir("/") == 0 && write(ready[1], "x", 1) == 1;
+        for (; ok;)
+            pause();
+        _exit(1);
+    }
+    fd_close(&ready[1]);
+    ck_assert_int_eq(read(ready[0], &c, 1), 1);
+    fd_close(&ready[0]);
+    return pid;
+}
+
+static const char *
+join(struct rig *r, pid_t pid)
+{
+    struct got g = {0};
+    warden_net_make(r->client, rig_id, &(const struct net_request){.mode = "bridge", .pid = pid},
+                    rig_got, &g);
+    rig_wait(r, &g);
+    const char *why = g.err.code != 0 ? mem_strdup(r->ctx, g.err.text) : NULL;
+    got_free(&g);
+    return why;
+}
+
+static void
+end(pid_t pid)
+{
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+
+START_TEST(the_namespace_of_a_container)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    char text[64] = "";
+    netrig_start(&r);
+    for (enum odd odd = NO_DIRECTORY; odd <= THE_HOSTS; odd++) {
+        pid_t pid = container(&r, odd);
+        const char *why = join(&r, pid);
+        ck_assert_msg(why && strstr(why, "is none of a container of allocation"), "%d: %s", odd,
+                      why);
+        end(pid);
+        why = join(&r, pid);
+        ck_assert_msg(why && strstr(why, "has ended"), "%d: %s", odd, why);
+    }
+    ck_assert(!netrig_has_record(&r, rig_id));
+    pid_t pid = container(&r, PROPER);
+    ck_assert_ptr_null(join(&r, pid));
+    ck_assert_int_gt(
+        readlink(mem_printf(r.ctx, "/proc/%d/ns/net", (int)pid), text, sizeof(text) - 1), 0);
+    const char *shown = mem_printf(r.ctx, "%s\nend\n", text);
+    ck_assert_str_eq(netrig_launch(&r, rig_id, "web", SHOW), shown);
+    end(pid);
+    netrig_respawn(&r); /* a living task is in it */
+    ck_assert_str_eq(netrig_launch(&r, rig_id, "aside", SHOW), shown);
+    netrig_destroy(&r, rig_id, "aside");
+    netrig_destroy(&r, rig_id, "web");
+    netrig_respawn(&r); /* nobody is: none is made in its place */
+    ck_assert(!netrig_has_record(&r, rig_id));
+    struct got g;
+    struct launch_spec *s = rig_spec(&r, rig_id, "web", true, SHOW);
+    s->share_net = false;
+    rig_launch(&r, s, &g);
+    ck_assert_int_eq(g.err.code, -ERR_NOT_FOUND);
+    got_free(&g);
+    ck_assert_ptr_null(netrig_remove(&r, rig_id));
+    rig_stop(&r);
+}
+END_TEST
+
 START_TEST(what_the_policy_says)
 {
     TEST_NEED("root");
@@ -139,4 +240,4 @@ START_TEST(bad_policies)
 END_TEST
 
 TEST_SUITE_TIMEOUT("netns", 60, a_namespace_for_each_allocation, a_killed_warden_loses_nothing,
-                   what_the_policy_says, bad_policies)
+                   the_namespace_of_a_container, what_the_policy_says, bad_policies)

@@ -4,6 +4,8 @@ import json
 import os
 import signal
 
+from paddock_test import named_child
+
 GET = r"printf 'GET /index.html HTTP/1.0\r\n\r\n' | nc 127.0.0.1 8080 | tail -n 1"
 
 
@@ -69,3 +71,72 @@ def own_network(agent, engine, driver):
     for job in ("pair", "none"):
         agent.cli("job", "stop", "-detach", job)
     agent.until(lambda: not engine.text("ps", "-aq"), "removed containers and networks")
+
+
+def mixed_group(agent, engine, driver):
+    """A container and a process of the warden's in one network: they speak on 127.0.0.1, whatever is killed, and nothing is left."""
+    web = "mkdir -p /tmp/w; echo hello >/tmp/w/index.html; exec httpd -f -p 8080 -h /tmp/w"
+    # a line for each answer: "hello", or "none"
+    asks = ("import http.client, time\n"
+            "while True:\n"
+            "    try:\n"
+            "        c = http.client.HTTPConnection('127.0.0.1', 8080, timeout=5)\n"
+            "        c.request('GET', '/index.html')\n"
+            "        print(c.getresponse().read().decode().strip(), flush=True)\n"
+            "    except OSError:\n"
+            "        print('none', flush=True)\n"
+            "    time.sleep(0.05)\n")
+    process = {"Name": "asks", "Driver": "exec", "Config": {"command": "/usr/bin/python3", "args": ["-u", "-c", asks]},
+               "Resources": {"CPU": 50, "MemoryMB": 64}, "KillTimeout": 10**8}
+    network = {"Mode": "bridge", "DynamicPorts": [{"Label": "http", "To": 8080}]}
+
+    def count(a, word="hello"):
+        return agent.cli("alloc", "logs", "-task", "asks", a["ID"], check=None).split().count(word)
+
+    def goes_on(a, what):
+        n = count(a)
+        agent.until(lambda: count(a) >= n + 3, f"answers after {what}")
+
+    submit(agent, "mix", [task(driver, "web", web), process], network)
+    a = agent.allocs("mix")[0]
+    goes_on(a, "the start")
+    info = agent.get(f"/v1/allocation/{a['ID']}")
+    env = agent.cli("alloc", "exec", "-task", "asks", a["ID"], "/bin/sh", "-c", "echo $NOMAD_ALLOC_ADDR_http; readlink /proc/self/ns/net")
+    address, ns = env.split()
+    assert address == f"{info['NetworkStatus']['Address']}:8080", (env, info["NetworkStatus"])
+    pause = inspect(engine, f"paddock-network-{a['ID']}")
+    assert os.readlink(f"/proc/{pause['State']['Pid']}/ns/net") == ns, (ns, pause["State"])
+    # nothing of ours is needed for them to speak, and all of it finds them again
+    before = count(a, "none")
+    for victim in ("agent", "warden", "hand", "all"):
+        if victim == "all":
+            agent.kill_all()
+            agent.start()
+        else:
+            os.kill(named_child(agent.proc.pid, "paddock-hand") if victim == "hand" else agent.daemons()[victim], signal.SIGKILL)
+            agent.wait_ready()
+        goes_on(a, f"kill -9 of {victim}")
+    agent.until(lambda: agent.get("/v1/allocation/" + a["ID"])["ClientStatus"] == "running", "the allocation")
+    assert count(a, "none") == before, "an answer was missed"
+    states = agent.get("/v1/allocation/" + a["ID"])["TaskStates"]
+    assert all(s["Restarts"] == 0 for s in states.values()), states
+    # each of them is started again: into the same network
+    agent.until(lambda: agent.cli("alloc", "restart", "-task", "asks", a["ID"], check=None) is not None and goes_on(a, "a restart of the process") is None, "a restart")
+    engine.run("kill", f"web-{a['ID']}")
+    agent.until(lambda: agent.get("/v1/allocation/" + a["ID"])["TaskStates"]["web"]["Restarts"] == 1, "a restart of the container")
+    goes_on(a, "the container's restart")
+    assert inspect(engine, f"paddock-network-{a['ID']}")["Id"] == pause["Id"]
+    # the network goes: the next start of a container makes another one, and the process follows
+    engine.run(*(["kill"] if driver == "podman" else ["rm", "-f"]), f"paddock-network-{a['ID']}")
+    engine.run("kill", f"web-{a['ID']}")
+    agent.until(lambda: any("made again" in e["DisplayMessage"] for e in agent.get("/v1/allocation/" + a["ID"])["TaskStates"]["asks"]["Events"]), "the process's restart")
+    goes_on(a, "another network")
+    # an update, beside which the old one goes
+    submit(agent, "mix", [task(driver, "web", web), {**process, "Env": {"V": "2"}}], network)
+    b = agent.until(lambda: [x for x in agent.get("/v1/job/mix/allocations") if x["JobVersion"] == 1 and x["ClientStatus"] == "running"], "the new version")[0]
+    goes_on(b, "the update")
+    agent.until(lambda: agent.get("/v1/allocation/" + a["ID"])["ClientStatus"] == "complete", "the end of the old one")
+    agent.until(lambda: a["ID"] not in engine.text("ps", "-a", "--format", "{{.Names}}"), "removed containers of the old one")
+    agent.cli("job", "stop", "-detach", "mix")
+    agent.until(lambda: not engine.text("ps", "-aq"), "removed containers and networks")
+    agent.until(lambda: not os.listdir(f"{agent.dir}/data/networks"), "removed records")
