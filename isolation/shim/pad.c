@@ -175,6 +175,8 @@ int
 shim_pad(char *title, size_t title_size)
 {
     (void)RAW(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0); /* forks inherit it */
+    static const char by_hand[] =
+        "paddock-shim: there is no socket of paddock-warden: nothing else starts this program\n";
     const char *what = "";
     if (confine_signals(&what) < 0)
         return 1;
@@ -182,6 +184,10 @@ shim_pad(char *title, size_t title_size)
         long r = shim_recv(PAD_FD, &pad.q, sizeof(pad.q), pad.fds, PAD_FDS_MAX, &pad.n_fds);
         if (r == 0)
             return 0;
+        if (r < 0 && r != -EPROTO) { /* no socket, or none that will ever say more */
+            (void)RAW(SYS_write, 2, by_hand, sizeof(by_hand) - 1);
+            return 1;
+        }
         if (r == 1 && pad.q.want == PAD_SOON) { /* where that fails, clone3 says why */
             pad.away = pad.away || RAW(SYS_unshare, MADE_AHEAD) == 0;
             continue;
