@@ -143,6 +143,9 @@ static void
 on_node_changed(void *arg)
 {
     struct client *c = arg;
+    if (c->link->trouble)
+        ALLOCS_EACH (&c->allocs, ar)
+            alloc_runner_note_wait(ar);
     register_start(&c->reg);
 }
 

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The connection to the warden, see warden_link.h: patience with one that is away or silent; the
+ * connection's loss, and its being ready; what the warden tells of itself; connecting; life.
+ */
 #include "client/warden_link.h"
 
 #include <poll.h>
@@ -12,7 +16,9 @@
 
 enum {
     RETRY_MS = 50, /* doubled */
-    RETRY_MAX_MS = 1000
+    RETRY_MAX_MS = 1000,
+    AWAY_MS = 1500,  /* longer than a restart takes */
+    SILENT_MS = 700, /* without a word while something waits: asked; and again: in trouble */
 };
 
 static void try_connect(void *arg);
@@ -35,9 +41,82 @@ retry_later(struct link *k)
     k->timer = timer_start(k->g->loop, k->retry_ms, try_connect, k);
 }
 
+/* --- a warden that is away, or stands still --- */
+
+static void
+set_trouble(struct link *k, const char *why)
+{
+    if (k->trouble == why || k->g->stopping)
+        return;
+    if (why)
+        log_warn("client", "nothing can be started on this node", "why", why, NULL);
+    else
+        log_info("client", "the warden is there again", NULL);
+    k->trouble = why;
+    k->events->info(k->arg);
+}
+
+static void
+on_pong(void *arg, const struct err *e, struct warden_reply *r)
+{
+    (void)e;
+    (void)r;
+    struct link *k = arg;
+    hold_release(&k->g->hold);
+}
+
+static void
+on_silent(void *arg)
+{
+    struct link *k = arg;
+    k->patience = NULL;
+    if (!k->up || k->g->stopping)
+        return;
+    bool silent = warden_client_heard(k->g->warden) == k->heard;
+    if (!silent)
+        set_trouble(k, NULL);
+    if (warden_client_outstanding(k->g->warden) == 0)
+        return;
+    if (silent && k->pinged)
+        set_trouble(k, "the warden does not answer");
+    k->pinged = silent;
+    k->heard = warden_client_heard(k->g->warden);
+    k->patience = timer_start(k->g->loop, SILENT_MS, on_silent, k);
+    if (silent && !k->trouble) { /* what waits may be slow; this is not */
+        hold_take(&k->g->hold);
+        warden_info(k->g->warden, on_pong, k);
+    }
+}
+
+/* Something waits for the warden: it is given a moment. Whoever waits for nothing has no timer. */
+static void
+expect_answer(struct link *k)
+{
+    if (!k->up || k->patience || warden_client_outstanding(k->g->warden) == 0)
+        return;
+    k->pinged = false;
+    k->heard = warden_client_heard(k->g->warden);
+    k->patience = timer_start(k->g->loop, SILENT_MS, on_silent, k);
+}
+
+static void
+on_away(void *arg)
+{
+    struct link *k = arg;
+    k->patience = NULL;
+    if (!k->up)
+        set_trouble(k, "the warden is not running");
+}
+
+/* --- the connection --- */
+
 static void
 link_lost(struct link *k)
 {
+    if (k->up) {
+        timer_stop(k->patience);
+        k->patience = timer_start(k->g->loop, AWAY_MS, on_away, k);
+    }
     if (k->up && !k->g->stopping)
         log_warn("client", "connection to the warden lost", "why", warden_client_lost(k->g->warden),
                  NULL);
@@ -60,6 +139,8 @@ on_ready(void *arg, int fd, unsigned events)
         link_lost(k);
     else if (k->watch)
         watch_set(k->watch, wanted_events(k));
+    if (k->up && k->trouble)
+        set_trouble(k, NULL);
     hold_release(&k->g->hold);
 }
 
@@ -67,6 +148,7 @@ static void
 on_change(void *arg)
 {
     struct link *k = arg;
+    expect_answer(k);
     if (k->watch)
         watch_set(k->watch, wanted_events(k));
     else
@@ -125,6 +207,10 @@ link_is_up(struct link *k)
     k->up = true;
     k->since_ns = clock_mono_ns();
     k->refused = 0;
+    timer_stop(TAKE(k->patience));
+    if (k->trouble)
+        log_info("client", "the warden is there again", NULL);
+    k->trouble = NULL; /* `info` follows */
     k->events->up(k->arg);
 }
 
@@ -216,8 +302,8 @@ link_start(struct link *k)
 void
 link_stop(struct link *k)
 {
-    timer_stop(k->timer);
-    k->timer = NULL;
+    timer_stop(TAKE(k->timer));
+    timer_stop(TAKE(k->patience));
     watch_stop(k->watch);
     k->watch = NULL;
     k->up = false;

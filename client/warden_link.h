@@ -11,9 +11,9 @@
 
 struct link_events {
     void (*up)(void *arg); /* requests can be made, again */
-    void (*info)(
-        void *arg); /* after `up`: the warden told what it can do; also when it cannot be talked to
-                    */
+    /* After `up`: the warden told what it can do; also when it cannot be talked to, and when
+     * `trouble` begins or ends. */
+    void (*info)(void *arg);
 };
 
 struct link { /* strings are owned */
@@ -22,13 +22,17 @@ struct link { /* strings are owned */
     void *arg;
     struct watch *watch;
     struct timer *timer;
+    struct timer *patience; /* runs while the warden is away, or something waits for its answer */
+    uint64_t heard;         /* of the client, when that timer began */
+    bool pinged;
     int64_t retry_ms;
     int64_t since_ns;      /* monotonic */
     int64_t refused;       /* the version of its protocol that was complained of */
     int keep[WARDEN_KEEP]; /* kept open for the warden: isolation/bpf/rows.h; -1 */
     /* for others to read */
     bool up;
-    bool informed; /* its info was asked for and came */
+    const char *trouble; /* why nothing can be started, since a second or more; static; or NULL */
+    bool informed;       /* its info was asked for and came */
     bool root;
     bool raw_exec; /* its policy allows it */
     char *missing;

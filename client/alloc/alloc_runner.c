@@ -374,6 +374,13 @@ alloc_runner_stop(struct alloc_runner *ar)
 }
 
 void
+alloc_runner_note_wait(struct alloc_runner *ar)
+{
+    for (size_t i = 0; i < ar->n; i++)
+        task_runner_note_wait(&ar->tasks[i]);
+}
+
+void
 alloc_runner_begin_anew(struct alloc_runner *ar, const char *why)
 {
     /* all are marked before one that is dead already could be started */

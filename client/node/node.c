@@ -50,6 +50,10 @@ add_driver(struct ground *g, const struct driver *d, const struct driver_host *h
     here.runtime = fingerprint_runtime(tmp, d->can->name);
     here.engine_on = str_list_has(&g->cfg.engines, d->can->name);
     d->fingerprint(info, &here, info);
+    if (g->link->trouble && info->healthy) { /* directories are the warden's, of containers too */
+        info->healthy = false;
+        info->health_description = g->link->trouble;
+    }
     info->health_description = mem_strdup(info, str_or(info->health_description, ""));
     info->update_time = clock_wall_ns();
     char *attr = mem_printf(tmp, "driver.%s", d->can->name);

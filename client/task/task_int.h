@@ -55,6 +55,7 @@ struct task_runner { /* an element of the array of its allocation */
     bool launching; /* the launch chain is under way */
     bool persisted; /* its intent is durable */
     bool asked;     /* a request that decides the launch is out */
+    const char *waits; /* why nothing can be started here, as its last event of that says; static */
     const struct task_handle *handle;
     const struct handle_events *up; /* what the handle reports */
     struct process proc;

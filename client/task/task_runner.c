@@ -10,6 +10,7 @@
 #include "client/local.h"
 #include "client/task/handle.h"
 #include "client/task/hooks.h"
+#include "client/warden_link.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -137,11 +138,23 @@ launch_continue(struct task_runner *tr)
     local_sync(ar->g->local, intent_is_durable, tr);
 }
 
+void
+task_runner_note_wait(struct task_runner *tr)
+{
+    const char *why = tr->ar->g->link->trouble;
+    if (tr->sm.t->phase != TASK_LAUNCHING || !why || tr->waits == why)
+        return;
+    tr->waits = why;
+    task_runner_act(tr, task_sm_note(&tr->sm, clock_wall_ns(), TASK_EVENT_DRIVER, why));
+}
+
 static void
 launch_begin(struct task_runner *tr, bool persisted)
 {
     tr->launching = true;
     tr->persisted = persisted;
+    tr->waits = NULL;
+    task_runner_note_wait(tr);
     if (!tr->driver) {
         auto_mem void *tmp = mem_ctx("driver");
         launch_failed(

@@ -15,6 +15,8 @@ void task_runner_done(struct task_runner *tr);
 void task_runner_act(struct task_runner *tr, unsigned acts);
 /* At start: adopts, or goes on waiting. */
 void task_runner_resume(struct task_runner *tr);
+/* While the warden is in trouble: an event says so of a launch that waits for it, once. */
+void task_runner_note_wait(struct task_runner *tr);
 void task_runner_link_up(struct task_runner *tr); /* what the warden could not be asked */
 void task_runner_dirs(struct task_runner *tr);    /* directories are ready or failed */
 /* Where its handle can. */

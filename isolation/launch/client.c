@@ -55,6 +55,7 @@ struct warden_client {
     struct pending *head;
     struct pending **tail;
     size_t outstanding;
+    uint64_t heard; /* packets */
     size_t n_failed; /* of them */
     size_t unsent;   /* bytes */
     size_t held;     /* of them, behind `alone` */
@@ -238,6 +239,18 @@ lose(struct warden_client *c, const char *why)
     return -ERR_CLOSED;
 }
 
+size_t
+warden_client_outstanding(const struct warden_client *c)
+{
+    return c->outstanding;
+}
+
+uint64_t
+warden_client_heard(const struct warden_client *c)
+{
+    return c->heard;
+}
+
 const char *
 warden_client_lost(const struct warden_client *c)
 {
@@ -333,6 +346,7 @@ answer(struct warden_client *c, const struct warden_response *m, int *fds, size_
 {
     struct warden_reply r;
     sort_fds(m, fds, n, &r);
+    c->heard++;
     struct pending *p = c->head;
     while (p != NULL && (p->seq != m->seq || p->packet != NULL || p->failed != 0))
         p = p->next;

@@ -74,6 +74,10 @@ int warden_client_fd(const struct warden_client *c); /* -1: not connected */
 short warden_client_events(const struct warden_client *c);
 /* True while requests wait for a failure completion (made while not connected). */
 bool warden_client_pending(const struct warden_client *c);
+/* Requests that were made and are not completed. */
+size_t warden_client_outstanding(const struct warden_client *c);
+/* Counts what the warden said, so that its silence is seen. */
+uint64_t warden_client_heard(const struct warden_client *c);
 /* Why the last connection ended; static, "" before. */
 const char *warden_client_lost(const struct warden_client *c);
 /* Sends and receives what can be without blocking and runs completions. 0, or -ERR_CLOSED. */

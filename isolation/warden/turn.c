@@ -124,8 +124,8 @@ sweep(struct warden *w)
 static int
 next_timeout(struct warden *w)
 {
-    const int64_t at[] = {w->trash_ns, w->nets_ns, exec_deadline(w)};
-    if (w->due == NULL && at[0] == 0 && at[1] == 0 && at[2] == 0)
+    const int64_t at[] = {w->trash_ns, w->nets_ns, exec_deadline(w), w->alive_ns};
+    if (w->due == NULL && at[0] == 0 && at[1] == 0 && at[2] == 0 && at[3] == 0)
         return -1;
     int64_t now = clock_mono_ns();
     int next = task_timeout(w, now);
@@ -135,6 +135,15 @@ next_timeout(struct warden *w)
             next = left;
     }
     return next;
+}
+
+static void
+say_alive(struct warden *w)
+{
+    int64_t every = notify_watchdog_ns();
+    if (w->alive_ns != 0)
+        (void)notify_send("WATCHDOG=1");
+    w->alive_ns = every > 0 ? clock_mono_ns() + every / 2 : 0;
 }
 
 int
@@ -157,6 +166,7 @@ int
 turn_run(struct warden *w, struct err *e)
 {
     (void)notify_send("READY=1\nSTATUS=Ready");
+    say_alive(w);
     while (!w->stop && !(w->stop_tasks && w->n_tasks == 0)) {
         struct epoll_event ev;
         int n = epoll_wait(w->epoll, &ev, 1, next_timeout(w));
@@ -175,6 +185,8 @@ turn_run(struct warden *w, struct err *e)
             files_empty_trash(w);
         if (w->nets_ns != 0 && w->nets_ns <= clock_mono_ns())
             net_tick(w);
+        if (w->alive_ns != 0 && w->alive_ns <= clock_mono_ns())
+            say_alive(w);
         if (w->sweep)
             sweep(w);
     }

@@ -157,6 +157,7 @@ struct warden {
     pid_t pad_pid; /* 0: none */
     struct wtask *unsettled; /* whose shim the pad has been asked for, and has not answered yet */
     struct warden_nets *nets;
+    int64_t alive_ns; /* when the service manager is told next that we live; 0: nobody asks */
     int64_t nets_ns; /* when to call net_tick(); 0: not */
     struct userns *userns;
     size_t n_userns;
