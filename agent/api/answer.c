@@ -59,7 +59,7 @@ ask_error(struct ask *a, const struct err *e)
 static unsigned
 flags_of(const struct ask *a)
 {
-    return JSON_HIDE_SECRETS | (a->pretty ? JSON_PRETTY : 0);
+    return JSON_HIDE_SECRETS | (a->pretty ? JSON_PRETTY : 0) | (a->unsaid ? JSON_UNSAID : 0);
 }
 
 void
@@ -106,7 +106,8 @@ void
 ask_index(struct ask *a, uint64_t index)
 {
     char t[24];
-    snprintf(t, sizeof(t), "%" PRIu64, index);
+    /* the first entry writes no table: 1 is what nobody has written yet, which servers wait by */
+    snprintf(t, sizeof(t), "%" PRIu64, index > 1 ? index : 0);
     http_header_add(a->req, "X-Nomad-Index", t);
 }
 

@@ -50,6 +50,7 @@ struct ask {
     struct list_options asked;  /* what ask_list asks for */
     struct id_request by_id;    /* ask_by_id */
     bool pretty;
+    bool unsaid; /* what an object was not given is null in its JSON */
     bool passed_on; /* by another agent */
     struct large_body *large; /* NULL: its body is not */
     uint64_t call;            /* the open RPC call, 0: none */

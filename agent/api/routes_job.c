@@ -249,6 +249,7 @@ parse_done(void *arg)
     struct parse *p = arg;
     void *ctx = p->ctx;
     p->a->api->parsing--;
+    p->a->unsaid = !p->r->canonicalize;
     if (p->errors)
         ask_fail(p->a, 400, "Failed to parse job: %s", p->errors);
     else

@@ -320,6 +320,17 @@ plan_diff(void *ctx, struct job_plan_response *resp, const struct job *old, stru
     job_diff_annotate(resp->diff, was, j, resp->annotations);
 }
 
+/* What a registration would leave waiting for room. */
+static struct evaluation *
+blocked_eval(void *ctx, const struct env *env, const struct evaluation *ev)
+{
+    struct evaluation *b = eval_after(ctx, env, ev, TRIGGER_QUEUED_ALLOCS);
+
+    b->status = EVAL_BLOCKED;
+    b->status_description = "created to place remaining allocations";
+    return b;
+}
+
 static int
 prepare_plan(struct write *w, struct state_txn *t, struct err *e)
 {
@@ -347,6 +358,8 @@ prepare_plan(struct write *w, struct state_txn *t, struct err *e)
     struct sched_out *out = sched_attempt(w->ctx, &in);
     resp->annotations = out->annotations;
     resp->failed_tg_allocs = out->failed;
+    if (out->waits)
+        list_add(w->ctx, out->followups, blocked_eval(w->ctx, env, ev));
     resp->created_evals = out->followups;
     resp->job_modify_index = a.old ? a.old->job_modify_index : 0;
     resp->index = state_applied(t);

@@ -352,7 +352,7 @@ removed_id(struct server *s, const void *ctx, const struct raft_peer_request *re
             *abroad = !str_eq(known[i].hello->region, server_cfg(s)->region);
         }
     if (id == 0)
-        err_set(e, -ERR_INVALID, "name \"%.100s\" is no server that is known", req->name);
+        err_set(e, -ERR_NOT_FOUND, "name \"%.100s\" is no server that is known", req->name);
     return id;
 }
 
