@@ -216,6 +216,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
         talloc_free(c);
         return NULL;
     }
+    uuid_make(g->run);
     c->reg.known = c->known = known_new(g);
     c->alone = alone_new(&c->allocs);
     engines_recall(c->engines);

@@ -48,6 +48,7 @@ struct ground { /* a talloc context */
     struct local *local;
     char node_id[UUID_TEXT];
     char secret[UUID_TEXT];
+    char run[UUID_TEXT]; /* of this process: an agent on a copy of the machine has another */
     struct node *node; /* as it was last registered: a talloc context of node/node.c */
     /* of node/engines.h, by driver, that of tests behind them; NULL: the engine is off, or has not
      * said anything yet */

@@ -133,8 +133,10 @@ send_heartbeat(struct registration *r)
 {
     if (r->g->stopping || !r->registered || r->heartbeat_call != 0)
         return;
-    struct node_update_status_request req = {
-        .node_id = r->g->node_id, .secret_id = r->g->secret, .status = NODE_READY};
+    struct node_update_status_request req = {.node_id = r->g->node_id,
+                                             .secret_id = r->g->secret,
+                                             .status = NODE_READY,
+                                             .agent_run = r->g->run};
     int64_t timeout = r->ttl_ns > 0 ? r->ttl_ns / NS_PER_MS : 10 * 1000;
     /* A server that says nothing is left in time for another one to hear the node. */
     if (known_others(r->known))

@@ -164,7 +164,8 @@ list_send(struct sync *s)
         .min_index = s->index, .wait = LIST_WAIT_NS, .stale = s->index != 0};
     struct node_client_allocs_request req = {.node_id = s->g->node_id,
                                              .secret_id = s->g->secret,
-                                             .known = s->index != 0 ? s->listed : 0};
+                                             .known = s->index != 0 ? s->listed : 0,
+                                             .agent_run = s->g->run};
     struct rpc_request r = {RPC_NODE_GET_CLIENT_ALLOCS, &req, &env,
                             (LIST_WAIT_NS + LIST_WAIT_NS / 16) / NS_PER_MS + 10 * 1000};
     s->list_sent_ns = clock_mono_ns();
@@ -304,7 +305,8 @@ update_send(struct sync *s)
     struct node_update_alloc_request req = {.node_id = s->g->node_id,
                                             .secret_id = s->g->secret,
                                             .report = ++s->g->report,
-                                            .node_index = s->g->node_index};
+                                            .node_index = s->g->node_index,
+                                            .agent_run = s->g->run};
     ALLOCS_EACH(s->allocs, ar) {
         if (!ar->report.dirty || req.allocs.n >= CLIENT_UPDATE_MAX)
             continue;

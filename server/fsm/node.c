@@ -252,8 +252,64 @@ keep_own(struct node *n, const struct node *old)
     n->last_alloc_update_index = old->last_alloc_update_index;
     n->last_heard_index = old->last_heard_index;
     n->last_report = old->last_report;
+    n->runs_before = old->runs_before;
+    n->runs_refused = old->runs_refused;
     n->create_index = old->create_index;
     n->modify_index = old->modify_index;
+}
+
+enum { RUNS_KEPT = 8 };
+
+static void
+add_run(struct node *n, struct str_list *l, const char *run)
+{
+    if (str_empty(run) || str_list_has(l, run))
+        return;
+    struct str_list kept = {NULL, 0};
+    for (size_t i = l->n < RUNS_KEPT ? 0 : 1; i < l->n; i++)
+        list_add(n, kept, l->v[i]);
+    list_add(n, kept, mem_strdup(n, run));
+    *l = kept;
+}
+
+static void
+drop_run(struct node *n, struct str_list *l, const char *run)
+{
+    struct str_list kept = {NULL, 0};
+    for (size_t i = 0; i < l->n; i++)
+        if (!str_eq(l->v[i], run))
+            list_add(n, kept, l->v[i]);
+    *l = kept;
+}
+
+/* Which run of an agent speaks for the node. When an agent or its machine begins again the run is
+ * new, and the earlier run is silent from then on. An earlier run that registers although the node
+ * is heard lives beside the later, which is of a copy of the machine then, and refused as long as
+ * the node is heard (doc/fencing.md A6). */
+static int
+take_run(struct apply *a, struct node *n, const struct node *old)
+{
+    bool heard = node_responsive(old);
+    const char *run = n->agent_run = str_or(n->agent_run, str_or(old->agent_run, ""));
+
+    if (str_empty(old->agent_run) || str_eq(run, old->agent_run))
+        return 0;
+    if (heard && str_list_has(&old->runs_refused, run))
+        return apply_refuse(
+            a, -ERR_CONFLICT,
+            "node \"%s\" is heard from another machine, which had the same id and secret before "
+            "this copy: stop this agent, and remove client/client-id and client/secret-id of its "
+            "data_dir to make it a node of its own",
+            n->id);
+    bool copied = heard && str_list_has(&old->runs_before, run);
+    drop_run(n, &n->runs_before, run);
+    drop_run(n, &n->runs_refused, run);
+    add_run(n, copied ? &n->runs_refused : &n->runs_before, old->agent_run);
+    if (copied)
+        apply_node_event(a, n,
+                         "Two machines are this node, with one id and secret: the later is refused",
+                         "Cluster");
+    return 0;
 }
 
 /* A miss that comes behind this entry is void (S12). That alone does not move the node's
@@ -293,6 +349,7 @@ apply_node_register(struct apply *a, const struct intent_node_register *in)
         n->drain_strategy = NULL;
         n->last_missed_heartbeat_index = n->last_alloc_update_index = n->last_heard_index = 0;
         n->last_report = n->create_index = 0;
+        n->runs_before = n->runs_refused = (struct str_list){NULL, 0};
         n->events = (struct node_event_list){NULL, 0};
         apply_node_event(a, n, "Node registered", "Cluster");
         enter_pool(a, n, NULL, in->pool_elsewhere);
@@ -305,7 +362,12 @@ apply_node_register(struct apply *a, const struct intent_node_register *in)
                             "reinstalled, purge the old node first",
                             n->id);
     keep_own(n, old);
+    if (take_run(a, n, old) < 0)
+        return a->res->err.code;
     enter_pool(a, n, old, in->pool_elsewhere);
+    old->agent_run = n->agent_run; /* does not move the node's ModifyIndex */
+    old->runs_before = n->runs_before;
+    old->runs_refused = n->runs_refused;
     bool relevant = !same_facts(a->tmp, old, n);
     if (!relevant && codec_equal(&type_node, old, n, 0)) {
         a->res->node = old;

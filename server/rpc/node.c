@@ -75,6 +75,8 @@ prepare_register(struct write *w, struct state_txn *t, struct err *e)
         return err_set(e, -ERR_INVALID, "register node: secret, datacenter and name are required");
     if (codec_check(&type_node, req->node, e) < 0)
         return e->code;
+    if (!str_empty(req->node->agent_run) && !uuid_valid(req->node->agent_run))
+        return err_set(e, -ERR_INVALID, "register node: AgentRun is no UUID");
     struct node *n = codec_clone(w->ctx, &type_node, req->node);
     n->node_pool = str_or(n->node_pool, POOL_DEFAULT);
     if (str_eq(n->node_pool, POOL_ALL))
@@ -95,23 +97,40 @@ prepare_register(struct write *w, struct state_txn *t, struct err *e)
 
 const struct write_row write_node_register = {prepare_register, node_written};
 
+struct speaker {
+    const char *node_id, *secret, *run;
+};
+
+/* Whoever knows a node's secret speaks for the node, unless another run of an agent registered
+ * since: one of the two is of a copy of the machine. */
+static int
+check_speaker(const struct node *n, const char *secret, const char *run, struct err *e)
+{
+    if (n == NULL)
+        return err_set(e, -ERR_NOT_FOUND, "node not found");
+    if (!secret_equal(n->secret_id, secret))
+        return err_set(e, -ERR_FORBIDDEN, "Permission denied");
+    if (!str_empty(run) && !str_empty(n->agent_run) && !str_eq(run, n->agent_run))
+        return err_set(e, -ERR_FORBIDDEN,
+                       "node \"%s\" was registered by another agent since, with the same id and "
+                       "secret: register again",
+                       n->id);
+    return 0;
+}
+
 /* The stored node of a request that proves to be of it; NULL with an error: what a heartbeat asks
  * of it, not its attributes. */
 static struct node *
-node_authenticated(struct write *w, struct state_txn *t, const char *id, const char *secret,
-                   struct err *e)
+node_authenticated(struct write *w, struct state_txn *t, const struct speaker *by, struct err *e)
 {
-    struct lean *lean = lean_new(w->ctx, &type_node, &type_node,
-                                 "ID SecretID Status SchedulingEligibility ModifyIndex", "");
+    struct lean *lean =
+        lean_new(w->ctx, &type_node, &type_node,
+                 "ID SecretID Status SchedulingEligibility ModifyIndex AgentRun", "");
     struct node *n = NULL;
 
-    if (!str_empty(id))
-        n = state_get_lean(t, w->ctx, STATE_NODES, (struct state_key){id, NULL, 0}, lean);
-    if (n == NULL)
-        err_set(e, -ERR_NOT_FOUND, "node not found");
-    else if (!secret_equal(n->secret_id, secret))
-        err_set(e, -ERR_FORBIDDEN, "Permission denied");
-    return e->code == 0 ? n : NULL;
+    if (!str_empty(by->node_id))
+        n = state_get_lean(t, w->ctx, STATE_NODES, (struct state_key){by->node_id, NULL, 0}, lean);
+    return check_speaker(n, by->secret, by->run, e) == 0 ? n : NULL;
 }
 
 /* One entry for many heartbeats of a node that is initializing. */
@@ -129,7 +148,8 @@ prepare_update_status(struct write *w, struct state_txn *t, struct err *e)
 {
     const struct node_update_status_request *req = w->req;
     struct leader *l = server_leader(w->s);
-    struct node *n = node_authenticated(w, t, req->node_id, req->secret_id, e);
+    const struct speaker by = {req->node_id, req->secret_id, req->agent_run};
+    struct node *n = node_authenticated(w, t, &by, e);
 
     if (n == NULL)
         return e->code;
@@ -279,7 +299,8 @@ prepare_update_alloc(struct write *w, struct state_txn *t, struct err *e)
     const struct node_update_alloc_request *req = w->req;
     struct intent_alloc_update *au = mem_new(w->ctx, struct intent_alloc_update);
 
-    if (node_authenticated(w, t, req->node_id, req->secret_id, e) == NULL)
+    const struct speaker by = {req->node_id, req->secret_id, req->agent_run};
+    if (node_authenticated(w, t, &by, e) == NULL)
         return e->code;
     if (req->allocs.n == 0 || req->allocs.n > UPDATE_ALLOCS_MAX)
         return err_set(e, -ERR_INVALID, "update of %zu allocations: 1 to %d are allowed",
@@ -306,7 +327,7 @@ node_get(struct read *r, struct state_txn *t)
     struct node *n = read_object(r, t);
 
     if (n != NULL)
-        n->secret_id = NULL;
+        n->secret_id = n->agent_run = NULL;
     return n;
 }
 
@@ -421,10 +442,8 @@ client_allocs_run(struct read *r, struct state_txn *t, struct err *e)
     void *ctx = r->ctx;
     const struct node *n = state_node(t, ctx, str_or(req->node_id, ""));
 
-    if (n == NULL)
-        return err_set(e, -ERR_NOT_FOUND, "node not found");
-    if (!secret_equal(n->secret_id, req->secret_id))
-        return err_set(e, -ERR_FORBIDDEN, "Permission denied");
+    if (check_speaker(n, req->secret_id, req->agent_run, e) < 0)
+        return e->code;
     struct state_iter *it = state_allocs_by_node(t, ctx, n->id);
     for (struct allocation *a; (a = state_next(it, ctx)) != NULL; talloc_free(a)) {
         map_put(ctx, resp->allocs, a->id)->v = (int64_t)a->alloc_modify_index;

@@ -183,13 +183,13 @@ class FakeNode:
         return self.rpc.call("Node.Register", {"Node": dict(self.node, **more)})
 
     def status_request(self, status="ready"):
-        return {"NodeID": self.id, "SecretID": self.secret, "Status": status}
+        return {"NodeID": self.id, "SecretID": self.secret, "Status": status, "AgentRun": self.node.get("AgentRun")}
 
     def beat(self, status="ready"):
         return self.rpc.call("Node.UpdateStatus", self.status_request(status))
 
     def report_request(self, allocs):
-        return {"NodeID": self.id, "SecretID": self.secret, "Allocs": allocs}
+        return {"NodeID": self.id, "SecretID": self.secret, "Allocs": allocs, "AgentRun": self.node.get("AgentRun")}
 
     def report(self, *allocs):
         """Each a dict with ID, ClientStatus and whatever else the client says."""
