@@ -275,7 +275,7 @@ parse_hcl(struct cmd *c, const struct jobfile_opts *o, const char *path, const c
     if (*text)
         cmd_warn(c, "%s", text);
     ret->submission->source = s;
-    ret->submission->format = "hcl2";
+    ret->submission->format = s[strspn(s, " \t\r\n")] == '{' ? "json" : "hcl2";
     ret->submission->variables = mem_strdup(c, buf_str(&vars));
     for (size_t i = 0; i < o->vars.n; i++) {
         const char *eq = strchr(o->vars.v[i], '=');

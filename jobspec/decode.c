@@ -339,10 +339,48 @@ merge_maps(struct decoder *dc, struct value *list)
     return out;
 }
 
+/* A block that only a hook knows, in JSON: one for each name where all members are objects. 0: none
+ * is known by this name. */
+static int
+hooked_blocks(struct decoder *dc, const struct attr *a, const struct expr *e,
+              const struct hcl_scope *sc, struct target *to)
+{
+    int all = 0;
+    if (e->kind == EX_TUPLE) {
+        for (size_t i = 0; i < e->n && all >= 0; i++)
+            all = hooked_blocks(dc, a, e->list[i], sc, to);
+        return all;
+    }
+    struct hcl_body *body = e->kind == EX_OBJECT ? body_of_object(dc->ctx, e, dc->sink) : NULL;
+    if (body == NULL)
+        return e->kind == EX_OBJECT ? -1 : 0;
+    bool named = body->n_attrs > 0;
+    for (size_t i = 0; i < body->n_attrs; i++)
+        named = named && body->attrs[i]->expr->kind == EX_OBJECT;
+    struct block b = {.type = a->name, .type_r = a->name_r, .r = a->name_r, .body = body};
+    if (!named)
+        return dc->hooks->block(dc, to->t, to->obj, &b, sc);
+    for (size_t i = 0; i < body->n_attrs && all >= 0; i++) {
+        b.labels[0] = (struct label){body->attrs[i]->name, body->attrs[i]->name_r};
+        b.n_labels = 1;
+        b.body = body_of_object(dc->ctx, body->attrs[i]->expr, dc->sink);
+        all = b.body != NULL ? dc->hooks->block(dc, to->t, to->obj, &b, sc) : -1;
+        if (all == 0)
+            break;
+    }
+    return all;
+}
+
 static bool
 take_attr(struct decoder *dc, const struct attr *a, const struct hcl_scope *sc, struct target *to)
 {
     const struct field *f = find_field(to->t, a->name);
+    if (f == NULL && (dc->flags & HCL_JSON) != 0 && dc->hooks != NULL &&
+        (a->expr->kind == EX_OBJECT || a->expr->kind == EX_TUPLE)) {
+        int r = hooked_blocks(dc, a, a->expr, sc, to);
+        if (r != 0)
+            return r > 0;
+    }
     if (f == NULL) {
         int r = dc->hooks != NULL && dc->hooks->attr != NULL
                     ? dc->hooks->attr(dc, to->t, to->obj, a, sc)

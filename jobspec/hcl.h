@@ -17,11 +17,12 @@
 /* Named limits (doc: paddock-job(5)). */
 
 enum {
-    HCL_LOOSE = 1 << 0,  /* HCL1 habits of agent configuration: commas, `=` before a block body,
-                          * blocks as objects or lists of objects, a string where a list of one is
-                          * meant, "true" for true */
-    HCL_JSON = 1 << 1,   /* the JSON form of a body (implies the freedoms of HCL_LOOSE) */
-    HCL_LITERAL = 1 << 2 /* no functions or variables: "${…}" stays as it is written */
+    HCL_LOOSE = 1 << 0,    /* HCL1 habits of agent configuration: commas, `=` before a block body,
+                            * blocks as objects or lists of objects, a string where a list of one is
+                            * meant, "true" for true */
+    HCL_JSON = 1 << 1,     /* the JSON form of a body (implies the freedoms of HCL_LOOSE) */
+    HCL_LITERAL = 1 << 2,  /* no functions or variables: "${…}" stays as it is written */
+    HCL_TEMPLATES = 1 << 3 /* texts of the JSON form are templates, as those in quotes are in HCL */
 };
 
 struct hcl_diag {

@@ -288,13 +288,53 @@ find_job(struct hcl_sink *sink, const struct hcl_body *body, bool *ok)
     return job;
 }
 
+static bool
+is_json(const char *s)
+{
+    return s[strspn(s, " \t\r\n")] == '{';
+}
+
+/* The API's form has no member "job", but "Job", or the members of one. */
+static bool
+is_api_json(const struct jobspec_input *in)
+{
+    auto_mem void *tmp = mem_ctx("json");
+    struct hcl_diags quiet = HCL_DIAGS_INIT;
+    struct hcl_sink sink = {.ctx = tmp, .d = &quiet, .quiet = true};
+    const struct hcl_source src = {in->name, in->s, in->n};
+    const struct hcl_body *body = parse_json_file(tmp, &src, 0, &sink);
+    for (size_t i = 0; body != NULL && i < body->n_attrs; i++)
+        if (str_eq(body->attrs[i]->name, "job"))
+            return false;
+    for (size_t i = 0; body != NULL && i < body->n_attrs; i++)
+        if (str_eq(body->attrs[i]->name, "Job") || str_eq(body->attrs[i]->name, "ID"))
+            return true;
+    return false;
+}
+
+static int
+parse_api(const void *ctx, const struct jobspec_input *in, struct job **ret, struct hcl_sink *sink)
+{
+    struct err e = ERR_INIT;
+    int r = jobspec_parse_json(ctx, in->s, in->n, ret, &e);
+    if (r < 0)
+        diag_error(sink, NULL, "Invalid job in JSON", "%s.", e.text);
+    return r;
+}
+
 int
 jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret,
               struct hcl_diags *d)
 {
     struct hcl_sink sink = {.ctx = ctx, .d = d};
     struct hcl_body *body;
-    int r = hcl_parse(ctx, in->name, SLICE(in->s, in->n), 0, &body, d);
+    bool json = is_json(in->s);
+    if (json && is_api_json(in))
+        return parse_api(ctx, in, ret, &sink);
+    int r = hcl_parse(ctx, in->name, SLICE(in->s, in->n), json ? HCL_JSON | HCL_TEMPLATES : 0,
+                      &body, d);
+    if (r == 0 && json && !parse_json_job(ctx, body, &sink))
+        r = -ERR_INVALID;
     if (r < 0)
         return r;
     bool ok = true;
@@ -309,6 +349,7 @@ jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret,
         return -ERR_INVALID;
     struct job_decoder jd = {
         .dc = {.ctx = ctx, .sink = &sink, .ev = &ev, .hooks = &hooks, .later = true}};
+    jd.dc.flags = json ? HCL_JSON : 0;
     struct job *job = type_new(ctx, &type_job);
     if (ok)
         ok = decode_block(&jd.dc, b, NULL, &type_job, job);

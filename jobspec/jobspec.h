@@ -47,7 +47,8 @@ struct jobspec_input {
     void (*random)(void *p, size_t n); /* for uuidv4(), which is refused without */
 };
 
-/* 0, or -ERR_INVALID / -ERR_LIMIT with diagnostics. Source texts must live as long as ctx. */
+/* The text is HCL, HCL in its JSON form, or the API's JSON, whichever it is.
+ * 0, or -ERR_INVALID / -ERR_LIMIT with diagnostics. Source texts must live as long as ctx. */
 int jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret,
                   struct hcl_diags *d);
 

@@ -161,6 +161,41 @@ literal(struct json *j, struct hcl_pos from, struct value *v)
     return e;
 }
 
+static bool
+is_template(const char *s)
+{
+    return strstr(s, "${") != NULL || strstr(s, "%{") != NULL;
+}
+
+/* A text of JSON is a template without escapes of its own: so is a heredoc, whose last newline goes
+ * again. */
+static struct expr *template(struct json *j, struct hcl_pos from, const char *s)
+{
+    static const char mark[] = "END_OF_JSON_TEXT";
+    struct hcl_range r = range_from(j, from);
+    if (strstr(s, mark) != NULL) {
+        parse_error(&j->p, &r, "Invalid template", "The text holds END_OF_JSON_TEXT.");
+        return NULL;
+    }
+    if ((j->p.nodes += 2 + strlen(s) / 2) > EXPR_NODES_MAX) { /* it is parsed by itself */
+        parse_error(&j->p, &r, "File too large", "It holds more than 200000 expressions.");
+        return NULL;
+    }
+    struct hcl_source *src = mem_new(j->p.ctx, struct hcl_source);
+    src->name = j->p.src->name;
+    src->s = mem_printf(j->p.ctx, "<<%s\n%s\n%s\n", mark, s, mark);
+    src->n = strlen(src->s);
+    struct expr *e = parse_expression(j->p.ctx, src, j->p.sink);
+    struct expr *last = e != NULL && e->kind == EX_TEMPLATE && e->n > 0 ? e->list[e->n - 1] : e;
+    if (last == NULL || last->kind != EX_LITERAL || last->value->kind != VALUE_STRING ||
+        last->value->str.n == 0)
+        return e;
+    last->value = value_strn(j->p.ctx, last->value->str.s, last->value->str.n - 1);
+    if (last != e && last->value->str.n == 0)
+        e->n--;
+    return e;
+}
+
 static struct expr *
 json_number(struct json *j)
 {
@@ -257,6 +292,8 @@ json_value(struct json *j)
         struct hcl_pos from = j->at;
         size_t n = 0;
         char *s = json_string(j, &n);
+        if (s != NULL && (j->p.flags & HCL_TEMPLATES) != 0 && is_template(s))
+            return template(j, from, s);
         return s != NULL ? literal(j, from, value_strn(j->p.ctx, s, n)) : NULL;
     }
     if (c == '-' || (c >= '0' && c <= '9'))
@@ -296,11 +333,13 @@ parse_json_value(const void *ctx, const struct hcl_source *src, struct hcl_sink 
 }
 
 struct hcl_body *
-parse_json_file(const void *ctx, const struct hcl_source *src, struct hcl_sink *sink)
+parse_json_file(const void *ctx, const struct hcl_source *src, unsigned flags,
+                struct hcl_sink *sink)
 {
     struct json j;
     if (!json_init(&j, ctx, src, sink))
         return NULL;
+    j.p.flags = flags;
     if (cur(&j) != '{')
         return bad(&j, "The file must hold one object, in braces.");
     const struct expr *e = json_whole(&j);

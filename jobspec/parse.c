@@ -352,7 +352,7 @@ struct hcl_body *
 parse_file(const void *ctx, const struct hcl_source *src, unsigned flags, struct hcl_sink *sink)
 {
     if ((flags & HCL_JSON) != 0)
-        return parse_json_file(ctx, src, sink);
+        return parse_json_file(ctx, src, flags, sink);
     struct parser p;
     if (!parser_init(&p, ctx, src, flags, sink))
         return NULL;

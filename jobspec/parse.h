@@ -28,8 +28,10 @@ struct hcl_body *parse_file(const void *ctx, const struct hcl_source *src, unsig
                             struct hcl_sink *sink);
 /* The whole source is one expression. */
 struct expr *parse_expression(const void *ctx, const struct hcl_source *src, struct hcl_sink *sink);
-struct hcl_body *parse_json_file(const void *ctx, const struct hcl_source *src,
+struct hcl_body *parse_json_file(const void *ctx, const struct hcl_source *src, unsigned flags,
                                  struct hcl_sink *sink);
+/* Members of the body that are blocks of a job file become these. False after a diagnostic. */
+bool parse_json_job(const void *ctx, struct hcl_body *body, struct hcl_sink *sink);
 /* Literals, and tuples and objects of these. */
 struct expr *parse_json_value(const void *ctx, const struct hcl_source *src, struct hcl_sink *sink);
 

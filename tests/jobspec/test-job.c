@@ -603,7 +603,65 @@ START_TEST(json_jobs)
 }
 END_TEST
 
+static const char in_hcl[] =
+    "variable \"n\" {\n type = number\n default = 2\n validation {\n condition = var.n < 5\n"
+    " error_message = \"too many\"\n }\n}\n"
+    "locals {\n who = \"x${var.n}\"\n}\n"
+    "job \"web\" {\n datacenters = [\"dc1\"]\n meta {\n a = local.who\n }\n"
+    " constraint {\n attribute = \"${attr.kernel.name}\"\n value = \"linux\"\n }\n"
+    " constraint {\n distinct_hosts = true\n }\n"
+    " group \"app\" {\n count = var.n\n"
+    "  network {\n port \"http\" {\n to = 8080\n }\n port \"admin\" {\n static = 9000\n }\n }\n"
+    "  task \"t\" {\n driver = \"exec\"\n"
+    "   env {\n P = \"${NOMAD_PORT_http}\"\n Q = \"\\\"$${x}\\n\"\n }\n"
+    "   config {\n args = [\"-p\", \"${NOMAD_PORT_http}\", 0.5]\n command = \"/bin/x\"\n }\n"
+    "   vault {\n role = \"r\"\n }\n scaling \"cpu\" {\n max = 5\n }\n }\n }\n}\n";
+
+static const char in_json[] =
+    "{\"variable\": {\"n\": {\"type\": \"number\", \"default\": 2, \"validation\":"
+    " {\"condition\": \"${var.n < 5}\", \"error_message\": \"too many\"}}},\n"
+    " \"locals\": {\"who\": \"x${var.n}\"},\n"
+    " \"job\": {\"web\": {\"datacenters\": [\"dc1\"], \"meta\": {\"a\": \"${local.who}\"},\n"
+    "  \"constraint\": [{\"attribute\": \"${attr.kernel.name}\", \"value\": \"linux\"},"
+    " {\"distinct_hosts\": true}],\n"
+    "  \"group\": [{\"app\": {\"count\": \"${var.n}\","
+    " \"network\": {\"port\": {\"http\": {\"to\": 8080}, \"admin\": {\"static\": 9000}}},\n"
+    "   \"task\": {\"t\": {\"driver\": \"exec\", \"env\": {\"P\": \"${NOMAD_PORT_http}\","
+    " \"Q\": \"\\\"$${x}\\n\"},\n"
+    "    \"config\": {\"command\": \"/bin/x\", \"args\": [\"-p\", \"${NOMAD_PORT_http}\", 0.5]},\n"
+    "    \"vault\": {\"role\": \"r\"}, \"scaling\": {\"cpu\": {\"max\": 5}}}}}}]}}}\n";
+
+static const char *
+as_json(const void *ctx, const char *text)
+{
+    const char *why = NULL;
+    struct job *j = help_job(ctx, text, &why);
+    ck_assert_msg(j != NULL, "%s", why);
+    auto_buf struct buf b = BUF_INIT(1 << 20);
+    json_encode(&b, &type_job, j, 0);
+    return mem_strdup(ctx, buf_str(&b));
+}
+
+/* HCL, HCL in JSON, and the API's JSON of the same job. */
+START_TEST(a_job_is_the_same_in_each_form)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    const char *want = as_json(ctx, in_hcl);
+    ck_assert(str_eq(as_json(ctx, in_json), want)); /* too long for a message */
+    ck_assert(str_eq(as_json(ctx, want), want));
+    ck_assert(str_eq(as_json(ctx, mem_printf(ctx, "{\"Job\": %s}", want)), want));
+    static const char *const bad[] = {"{\"job\": 5}",
+                                      "{\"job\": {\"a\": 5}}",
+                                      "{\"jobs\": {}}",
+                                      "{\"job\": {\"a\": {\"nope\": {}}}}",
+                                      "{",
+                                      "{\"job\": {\"a\": {\"meta\": {\"x\": \"${\"}}}}"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        ck_assert_msg(help_error(ctx, bad[i])[0] != '\0', "row %zu", i);
+}
+END_TEST
+
 TEST_SUITE("jobs", whole_job, group_and_task, blocks_without_effect, positions, source_and_caret,
            many_errors_are_bounded, dynamic_blocks, variables, defaults_of_optional_attributes_hold,
            null_is_no_value_of_a_map, links_have_the_name_that_nomad_gives_them, variable_errors,
-           json_jobs)
+           json_jobs, a_job_is_the_same_in_each_form)
