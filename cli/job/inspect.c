@@ -3,6 +3,7 @@
  * job inspect, job history, job allocs: what the servers have of a job.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/api.h"
 #include "cli/format.h"
@@ -33,13 +34,72 @@ job_version(struct cmd *c, const char *id, const char *version)
     return NULL;
 }
 
+/* " -var 'x'", as a shell takes it. */
+static void
+put_var(struct buf *b, const char *s, size_t n)
+{
+    buf_puts(b, " -var '");
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '\'')
+            buf_puts(b, "'\\'");
+        buf_putc(b, s[i]);
+    }
+    buf_putc(b, '\'');
+}
+
+/* The values that the source was given, as they are given to job run. */
+static void
+print_vars(struct cmd *c, const struct job_submission *s)
+{
+    auto_buf struct buf args = BUF_INIT(64 << 20);
+    for (size_t i = 0; i < s->variable_flags.n; i++) {
+        const char *v = mem_printf(c, "%s=%s", s->variable_flags.v[i].k, s->variable_flags.v[i].v);
+        put_var(&args, v, strlen(v));
+    }
+    for (const char *p = str_or(s->variables, ""); *p != '\0';) {
+        size_t n = strcspn(p, "\n");
+        if (strspn(p, " \t\r") < n)
+            put_var(&args, p, n);
+        p += n + (p[n] == '\n');
+    }
+    cmd_warn(c,
+             "\nTo run this job as originally submitted:\n\n"
+             "paddock job inspect -hcl %s | paddock job run%s -\n",
+             s->job_id, buf_str(&args));
+}
+
+static int
+print_source(struct cmd *c, const char *id, const char *version, bool with_vars)
+{
+    if (version == NULL) {
+        const struct job *j =
+            api_read(c, api_target(c, "/v1/job/%", id, NULL), &type_job, "Error inspecting job");
+        if (j == NULL)
+            return 1;
+        version = fmt_u64(c, j->version);
+    }
+    const struct job_submission *s =
+        api_read(c, api_target(c, "/v1/job/%/submission", id, "version", version, NULL),
+                 &type_job_submission, "Error inspecting job");
+    if (s == NULL)
+        return 1;
+    cmd_say(c, "%s", str_or(s->source, ""));
+    if (with_vars)
+        print_vars(c, s);
+    return 0;
+}
+
 int
 cmd_job_inspect(struct cmd *c)
 {
     struct output out = {false, NULL};
     const char *version = NULL;
+    bool hcl = false, with_vars = false;
     const struct opt opts[] = {
         {"version", OPT_STRING, &version, "<version>", "Show this version (default the latest)."},
+        {"hcl", OPT_BOOL, &hcl, NULL, "Show the source that was submitted."},
+        {"with-vars", OPT_BOOL, &with_vars, NULL,
+         "With -hcl: say which values of variables it was submitted with."},
         OUTPUT_OPTS(out),
         {0}};
     struct err e = ERR_INIT;
@@ -47,6 +107,12 @@ cmd_job_inspect(struct cmd *c)
     const char *id = api_job_arg(c, opts, &rc);
     if (!id)
         return rc;
+    if (hcl && (out.json || out.tmpl))
+        return cmd_fail(c, "can only use one of -hcl, -json and -t");
+    if (with_vars && !hcl)
+        return cmd_fail(c, "can only use -with-vars with -hcl");
+    if (hcl)
+        return print_source(c, id, version, with_vars);
     void *ret = version ? job_version(c, id, version)
                         : api_read(c, api_target(c, "/v1/job/%", id, NULL), &type_job,
                                    "Error inspecting job");
@@ -168,8 +234,8 @@ cmd_job_history(struct cmd *c)
     const struct job_list_stub *stub = api_find_job(c, c->args[0]);
     if (!stub)
         return 1;
-    char *target = api_target(c, "/v1/job/%/versions", stub->id, "diffs", o.diff ? "true" : NULL,
-                              NULL);
+    char *target =
+        api_target(c, "/v1/job/%/versions", stub->id, "diffs", o.diff ? "true" : NULL, NULL);
     const struct job_versions_response *r =
         api_read(c, target, &type_job_versions_response, "Error retrieving job versions");
     if (!r)
