@@ -40,7 +40,7 @@ struct group_run {
     struct desired_updates *du;
     struct item *v;
     size_t n;
-    int64_t count;
+    int64_t count, keep; /* wanted; and what stays until a promotion, if that is more */
     bool batch;
     bool held; /* nothing is placed before the time of stop_on_client_after is over */
     struct names *names;

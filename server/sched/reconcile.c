@@ -61,12 +61,43 @@ stop_replaced(struct group_run *g, int64_t excess)
     return n;
 }
 
+/* To be replaced, not changed in place. */
+static bool
+is_replaced(const struct group_run *g, const struct allocation *a)
+{
+    enum rollout_change c = rollout_change(a->job, g->in->job, g->tg);
+
+    return c == CHANGE_DESTRUCTIVE ||
+           (c == CHANGE_INPLACE && !g->in->may_stay(g->in->arg, g->tg, a->node_id));
+}
+
+/* How many may stay: fewer are wanted by a version that has canaries only when these are promoted,
+ * since that version may fail. */
+static int64_t
+count_before_promotion(const struct group_run *g)
+{
+    const struct update_strategy *u = g->rg.update;
+    int64_t count = g->count;
+
+    if (u == NULL || u->canary <= 0 || g->rg.state->promoted || count == 0)
+        return count;
+    for (size_t i = 0; i < g->n; i++) {
+        const struct item *it = &g->v[i];
+        const struct task_group *then =
+            it->a->job != NULL ? job_group(it->a->job, g->tg->name) : NULL;
+        if (counts(g, it) && !it->canary && !alloc_server_terminal(it->a) && then != NULL &&
+            then->count.v > count && is_replaced(g, it->a))
+            count = then->count.v;
+    }
+    return count;
+}
+
 /* More than wanted: the ones that move first, then the failed, then the highest names. */
 static void
 stop_excess(struct group_run *g)
 {
     static const enum class order[] = {CLASS_MIGRATE, CLASS_RESCHEDULE, CLASS_UNTAINTED};
-    int64_t excess = -g->count;
+    int64_t excess = -g->keep;
 
     for (size_t i = 0; i < g->n; i++) {
         struct item *it = &g->v[i];
@@ -115,7 +146,7 @@ update_item(struct group_run *g, struct item *it)
         g->du->ignore++;
         return;
     }
-    if (c == CHANGE_INPLACE && g->in->may_stay(g->in->arg, g->tg, a->node_id)) {
+    if (!is_replaced(g, a)) {
         push(g->out, g->out->updates, a, g->tg, it->back);
         g->du->in_place_update++;
         return;
@@ -204,7 +235,7 @@ place_missing(struct group_run *g)
     for (size_t i = 0; i < g->n; i++)
         have += counts(g, &g->v[i]) && g->v[i].class != CLASS_LOST &&
                 (g->v[i].class != CLASS_REPLACE || g->v[i].destructive);
-    for (size_t i = g->n; i-- > 0 && have < g->count;) {
+    for (size_t i = g->n; i-- > 0 && have < g->keep;) {
         const struct item *it = &g->v[i];
         if (it->class != CLASS_REPLACE || it->stopped || it->destructive)
             continue;
@@ -213,7 +244,7 @@ place_missing(struct group_run *g)
         have++;
         n++;
     }
-    for (size_t i = g->n; i-- > 0 && have < g->count;) {
+    for (size_t i = g->n; i-- > 0 && have < g->keep;) {
         const struct item *it = &g->v[i];
         if (it->class != CLASS_LOST || it->covered)
             continue;
@@ -282,6 +313,7 @@ run_group(struct group_run *g)
     for (size_t i = 0; i < g->n; i++)
         if (g->v[i].class == CLASS_LOST)
             stop_item(g, &g->v[i], DESC_LOST, ALLOC_LOST);
+    g->keep = count_before_promotion(g);
     stop_excess(g);
     uint64_t in_place = g->du->in_place_update;
     for (size_t i = g->n; i-- > 0;) {

@@ -75,8 +75,9 @@ rollout_group_begin(struct rollout *r, struct rollout_group *g, const struct tas
 int64_t
 rollout_canaries(struct rollout *r, struct rollout_group *g)
 {
+    int64_t changed = g->n_destructive + g->n_in_place; /* more, where fewer are wanted later */
     if (!g->existing)
-        g->state->desired_total += g->n_destructive + g->n_in_place;
+        g->state->desired_total += changed < g->tg->count.v ? changed : g->tg->count.v;
     /* a lost canary is wanted again, also when nothing is left for it to replace */
     g->wants_canaries = g->update != NULL && (g->n_destructive > 0 || g->canarying) &&
                         g->n_canaries < g->update->canary && !g->state->promoted;
