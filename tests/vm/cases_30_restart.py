@@ -67,7 +67,7 @@ def end_during_absence_is_reported():
 def runs_again(name, before):
     """The same allocations have other processes, and no attempt was counted."""
     def again():
-        now = request("GET", f"/v1/job/{name}/allocations")
+        now = [a for a in request("GET", f"/v1/job/{name}/allocations") if a["ID"] in before]
         return (len(now) == len(before) and all(
             a["ClientStatus"] == "running" and os.path.exists(leaf(a)) and pids(a) and
             not {(p, start_time(p)) for p in pids(a)} & set(before[a["ID"]]) and
