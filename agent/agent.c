@@ -103,7 +103,8 @@ load_config(struct command *c, struct agent_config **cfg)
 
     int r = config_load(c->ctx, &c->flags, cfg, &warnings, &detail, &e);
     if (r < 0) {
-        fprintf(stderr, "==> Failed to load the configuration:\n%s\n", str_or(detail, e.text));
+        notify_failure(mem_printf(c->ctx, "==> Failed to load the configuration:\n%s",
+                                  str_or(detail, e.text)));
         return r;
     }
     for (size_t i = 0; i < warnings.n; i++)
@@ -234,8 +235,8 @@ policy_main(int argc, char **argv)
             r = policy_compile(p, str_or(c.out, mem_printf(c.ctx, "%s/" POLICY_FILE, p->run_dir)),
                                &e);
         if (r < 0)
-            fprintf(stderr, "paddock policy: %s\n",
-                    str_or(e.text, "the configuration is not valid"));
+            notify_failure(mem_printf(c.ctx, "paddock policy: %s",
+                                      str_or(e.text, "the configuration is not valid")));
     }
     talloc_free(c.ctx);
     return r < 0 ? 1 : 0;
@@ -524,7 +525,7 @@ run_agent(struct command *c)
     const char *path = mem_printf(c->ctx, "%s/" POLICY_FILE, c->supervised);
     if (policy_load(c->ctx, path, &policy, &e) < 0 ||
         check_way(policy->data_dir, str_or(policy->agent_user, "?"), &e) < 0) {
-        fprintf(stderr, "==> %s\n", e.text);
+        notify_failure(mem_printf(c->ctx, "==> %s", e.text));
         return 1;
     }
     raise_fd_limit();
@@ -555,8 +556,8 @@ run_agent(struct command *c)
         timer_stop(run.deadline);
         timer_stop(run.watchdog);
     } else {
-        printf("==> Error starting agent: %s\n", e.text);
         fflush(stdout);
+        notify_failure(mem_printf(c->ctx, "==> Error starting agent: %s", e.text));
         if (!str_empty(run.cfg->log_file)) /* else it would be said twice in one place */
             log_error("agent", "cannot start", "error", e.text, NULL);
         run.status = 1;

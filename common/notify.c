@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -39,6 +40,20 @@ notify_send(const char *text)
     if (sendto(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT, (const void *)&a, len) < 0)
         return -errno;
     return 0;
+}
+
+void
+notify_failure(const char *text)
+{
+    char status[512];
+    const char *priority = str_empty(getenv("JOURNAL_STREAM")) ? "" : "<3>";
+    for (const char *p = text, *end; *p != '\0'; p = *end == '\0' ? end : end + 1) {
+        end = p + strcspn(p, "\n");
+        fprintf(stderr, "%s%.*s\n", priority, (int)(end - p), p);
+    }
+    (void)snprintf(status, sizeof(status), "STATUS=Not started: %s", text);
+    status[strcspn(status, "\n")] = '\0'; /* more lines would be more messages */
+    (void)notify_send(status);
 }
 
 int64_t

@@ -16,6 +16,9 @@ bool notify_active(void);
  * newlines. 0, also when nobody listens, or -errno. Never blocks for long: a full socket loses the
  * message. */
 int notify_send(const char *text);
+/* Prints on standard error why the program does not start, as lines of priority "error" where the
+ * journal reads them (sd-daemon(3)), and as the unit's status. `text` may have several lines. */
+void notify_failure(const char *text);
 /* How often the service manager wants WATCHDOG=1 at the latest ($WATCHDOG_USEC); 0: never. */
 int64_t notify_watchdog_ns(void);
 

@@ -90,17 +90,18 @@ main(int argc, char **argv)
     if (clear || ending) {
         int r = clear ? cgroup_clear(argv[2], HOLDER_CLEAR_MS, &e)
                       : cgroup_tell_ending(argv[2], &e);
-        if (r == 0)
-            return 0;
-        fprintf(stderr, "paddock-holder: %s\n", e.text);
-        return 1;
+        if (r == -ERR_CONFLICT) /* a start of what runs: there is nothing to clear away */
+            printf("paddock-holder: %s\n", e.text);
+        else if (r < 0)
+            notify_failure(mem_printf(ctx, "paddock-holder: %s", e.text));
+        return r == 0 || r == -ERR_CONFLICT ? 0 : 1;
     }
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigprocmask(SIG_BLOCK, &set, NULL);
     if (hold(ctx, argv[1], &e) < 0) {
-        fprintf(stderr, "paddock-holder: %s\n", e.text);
+        notify_failure(mem_printf(ctx, "paddock-holder: %s", e.text));
         return 1;
     }
     talloc_free(ctx);

@@ -42,7 +42,7 @@ end_processes(const char *path, int fd, int timeout_ms, struct err *e)
 {
     auto_fd int holder = cgroup_open_dir(fd, HOLDER_LEAF);
     if (holder >= 0 && cgroup_populated(holder) == 1)
-        return err_set(e, -ERR_CONFLICT, "a holder lives in \"%s\": stop it first", path);
+        return err_set(e, -ERR_CONFLICT, "a holder lives in \"%s\": nothing is touched", path);
     int r = cgroup_kill(fd);
     if (r == 0 || r == -ENOENT)
         r = cgroup_wait_empty(fd, timeout_ms);

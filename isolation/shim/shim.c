@@ -348,6 +348,15 @@ oom_killed(void)
     return false;
 }
 
+/* systemd ends all tasks when their holder was killed, and only then: it says nothing before. */
+static bool
+holder_is_gone(void)
+{
+    struct timespec now = {0};
+    struct pollfd p = {.fd = shim.fds[SHIM_FD_HOLDER], .events = POLLIN};
+    return p.fd >= 0 && RAW(SYS_ppoll, &p, 1, &now, NULL, SIGSET_BYTES) == 1;
+}
+
 /* Reaps everything that has ended; true when the payload is among it. */
 static bool
 reap(bool oom)
@@ -371,10 +380,11 @@ reap(bool oom)
             shim.run.exit_code = WEXITSTATUS(status);
         }
         shim.run.flags |= oom && oom_killed() ? RECORD_OOM : 0;
+        shim.run.flags |= holder_is_gone() ? RECORD_ENDING : 0;
     }
 }
 
-/* Reads what is pending. The holder of all tasks says by SIGPWR that it ends, before any task is
+/* Reads what is pending. The holder's unit says by SIGPWR that it stops, before any task is
  * signalled: the word is pending before the end which it explains. A task says so in vain. */
 static void
 take_signals(bool isolated)

@@ -519,7 +519,7 @@ give_work(struct warden *w, struct launch *l, struct err *e)
 }
 
 static int
-give_rest(struct launch *l, struct err *e)
+give_rest(const struct warden *w, struct launch *l, struct err *e)
 {
     uint32_t given = l->n_trees > 0;
     int fds[SHIM_FD_END];
@@ -527,6 +527,7 @@ give_rest(struct launch *l, struct err *e)
     fds[SHIM_FD_RECORD] = l->task->record;
     fds[SHIM_FD_LOGS] = l->fds[SHIM_FD_LOGS];
     fds[SHIM_FD_OOM] = l->fds[SHIM_FD_OOM];
+    fds[SHIM_FD_HOLDER] = w->holder;
     return pad_work(l->status[0], fds, l->trees + given, l->n_trees - given, e);
 }
 
@@ -640,7 +641,7 @@ launch_run(struct warden *w, struct launch *l, struct err *e)
     if (r == 0 && !early)
         r = give_work(w, l, e);
     if (r == 0)
-        r = give_rest(l, e);
+        r = give_rest(w, l, e);
     if (r < 0)
         return r;
     t->status = (struct watch){TAKE_FD(l->status[0]), status_event};

@@ -143,6 +143,40 @@ def a_start_waits_for_what_a_stop_left():
     assert show("paddock-tasks", "ActiveState") == "active"
 
 
+def one_unit_is_started_beside_the_others():
+    """A start of what runs is no failure, of each set of units."""
+    submit("kept", "exec sleep 1000000")
+    before = processes("kept", 1)
+    for units in (["paddock-tasks"], UNITS, ["paddock-warden", "paddock"], ["paddock-policy"]):
+        sh("systemctl", "start", *units)
+        assert [show(u, "ActiveState") for u in UNITS] == ["active"] * 3, units
+    assert processes("kept", 1) == before
+    assert not sh("systemctl", "--failed", "--no-legend", "--no-pager").strip()
+    purge("kept")
+
+
+def a_broken_file_ends_nothing_that_ran():
+    """What starts again by itself goes on with the last good policy and configuration, and the journal says why."""
+    submit("kept", "exec sleep 1000000")
+    before = processes("kept", 1)
+    with open("/etc/paddock.d/broken.hcl", "w") as f:
+        f.write('log_level = "LOUD"\n')
+    sh("chgrp", "paddock", "/etc/paddock.d/broken.hcl")
+    try:
+        kill9("paddock")
+        kill9("paddock-warden")
+        until(ready, "ready node")
+        assert processes("kept", 1) == before
+        assert "paddock-policy" in sh("systemctl", "--failed", "--no-legend", "--no-pager")
+        assert "LOUD" in sh("journalctl", "-b", "-u", "paddock-policy", "-p", "err", "--no-pager", "-o", "cat")
+        assert "LOUD" in sh("systemctl", "reload", "paddock", check=False) + sh("systemctl", "status", "paddock-policy", check=False)
+    finally:
+        os.remove("/etc/paddock.d/broken.hcl")
+    sh("systemctl", "reload", "paddock")
+    assert show("paddock-policy", "Result") == "success"
+    purge("kept")
+
+
 def starts_soon_after_stops():
     for i in range(ROUNDS):
         submit("soon", "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1000000 & done; wait", count=3)
@@ -158,4 +192,5 @@ def starts_soon_after_stops():
 
 CASES = {1: [tasks_survive, end_during_absence_is_reported, tasks_unit_restart_is_like_a_reboot,
              tasks_end_with_a_killed_holder_and_come_back, stopping_the_tasks_unit_ends_them,
-             a_start_waits_for_what_a_stop_left, starts_soon_after_stops]}
+             a_start_waits_for_what_a_stop_left, one_unit_is_started_beside_the_others,
+             a_broken_file_ends_nothing_that_ran, starts_soon_after_stops]}
