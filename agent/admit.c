@@ -99,6 +99,7 @@ check_launch(const void *ctx, const struct launch_spec *s, struct err *e)
     uint64_t caps;
     list_add(ctx, p.drivers, s->driver);
     list_add(ctx, p.allowed_caps, "all");
+    list_add(ctx, p.allowed_devices, POLICY_KVM);
     if (!str_empty(iso->apparmor))
         list_add(ctx, p.apparmor_allowed, iso->apparmor);
     for (size_t i = 0; iso->seccomp && i < iso->seccomp->allow.n; i++)

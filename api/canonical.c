@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "api/canonical_blocks.h"
+#include "api/drivers.h"
 #include "api/terms.h"
 
 #define SECOND INT64_C(1000000000)
@@ -405,12 +406,31 @@ signals(const void *ctx, const struct task_group *g)
     return list;
 }
 
+/* A machine that insists on the host's processor waits for a node with /dev/kvm for tasks. */
+static void
+imply_kvm(const void *ctx, struct task *t)
+{
+    static const char attribute[] = "${attr.driver.qemu.kvm}";
+    const struct driver_can *can = driver_can(t->driver);
+    const struct value *v = can && can->kvm ? value_get(t->config, "accelerator") : NULL;
+    if (!v || v->kind != VALUE_STRING || !str_eq(v->str.s, "kvm") ||
+        constrains(&t->constraints, attribute))
+        return;
+    struct constraint *c = mem_new(ctx, struct constraint);
+    *c = (struct constraint){.l_target = mem_strdup(ctx, attribute),
+                             .r_target = "",
+                             .operand = mem_strdup(ctx, "is_set")};
+    list_add(ctx, t->constraints, c);
+}
+
 void
 job_imply_constraints(const void *ctx, struct job *j)
 {
     static const char attribute[] = "${attr.os.signals}";
     for (size_t i = 0; i < j->task_groups.n; i++) {
         struct task_group *g = j->task_groups.v[i];
+        for (size_t k = 0; k < g->tasks.n; k++)
+            imply_kvm(ctx, g->tasks.v[k]);
         const char *want = signals(ctx, g);
         if (!want || constrains(&j->constraints, attribute) ||
             constrains(&g->constraints, attribute))

@@ -16,7 +16,7 @@
     X(podman, .isolation = true, .opt_in = true)                                                   \
     X(exec2, .launch = true, .isolation = true)                                                    \
     X(java, .launch = true, .isolation = true)                                                     \
-    X(qemu, .launch = true, .isolation = true, .images = true)                                     \
+    X(qemu, .launch = true, .isolation = true, .images = true, .kvm = true)                        \
     X(raw_exec, .launch = true, .opt_in = true)
 
 struct driver_can {
@@ -26,6 +26,7 @@ struct driver_can {
     bool isolation; /* it sees paths of its own, /local and /alloc; a launch: in a box, with
                        capabilities and mounts */
     bool images;    /* it reads files of the host in image_paths of its plugin block */
+    bool kvm;       /* its option accelerator may ask for the host's /dev/kvm */
     bool opt_in;    /* only where the operator turns it on */
 };
 

@@ -226,7 +226,7 @@ start_all(struct bench *b, struct series *s)
         bool task = k >= s->n - s->tasks;
         if (task && (cgroup_shim_make(&b->root, "alloc", s->kinds[k], t, &e) < 0 ||
                      cgroup_task_make(&b->root, "alloc", s->kinds[k], t, &e) < 0 ||
-                     bpf_net_add(&b->net, t->id, b->rules[k], NULL, true, &e) < 0))
+                     bpf_net_add(&b->net, t->id, b->rules[k], NULL, BPF_LEAF_DEV, &e) < 0))
             die("make a task's cgroup", e.text);
         start(s, &s->w[k], task ? t->task_fd : b->beside);
     }

@@ -53,6 +53,7 @@ struct driver_host {
     bool cgroup2;   /* a cgroup2 mount is there */
     bool raw_exec;  /* the operator allows it */
     const char *missing; /* what the warden's probe lacks for exec; NULL: nothing */
+    bool kvm;            /* tasks can have /dev/kvm */
     bool engine_on;      /* the driver's engine is turned on */
     const struct hand_info *engine; /* what it said; NULL: nothing yet */
     const struct str_map
@@ -80,6 +81,7 @@ struct driver_input {
     const struct value *plugin;  /* options of the client's plugin block; NULL: none */
     const struct driver_port *ports;
     size_t n_ports;
+    bool kvm;         /* this node has /dev/kvm for tasks */
     bool own_network; /* not the host's: that of the allocation */
     const char *hostname; /* of the group's network, interpolated; may be empty */
     const char *resolv;   /* text of the task's resolv.conf; NULL: the host's */

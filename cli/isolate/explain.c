@@ -181,6 +181,8 @@ explain_exec(struct cmd *c, const struct launch_spec *s)
         : host
             ? ", an id of the host: a capability that it keeps is about the machine or its network"
             : " in a user namespace of its allocation, where the client has them");
+    if (s->devices.n > 0)
+        cmd_say(c, "    has the device %s, if the client allows it", join(c, &s->devices));
     if (s->cap_add.n == 0)
         cmd_say(c, "    has no capability and can gain none");
     else

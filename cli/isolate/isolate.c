@@ -152,6 +152,8 @@ make_policy(struct run *x, char **ret_path, struct err *e)
         list_add(c, x->policy.drivers, drivers_can[i].name);
     /* who runs this is root: what the spec asks for is what the operator allows */
     list_add(c, x->policy.allowed_caps, "all");
+    for (size_t i = 0; i < x->spec->devices.n; i++)
+        list_add(c, x->policy.allowed_devices, x->spec->devices.v[i]);
     const char *apparmor = isolation_of(x->spec->isolation)->apparmor;
     if (!str_empty(apparmor))
         list_add(c, x->policy.apparmor_allowed, apparmor);

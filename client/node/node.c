@@ -76,6 +76,7 @@ add_drivers(struct ground *g)
         .cgroup2 = str_eq(cgroup2, "v2"),
         .raw_exec = g->link->raw_exec,
         .missing = g->link->missing,
+        .kvm = str_eq(link_fact(g->link, "kvm"), "true"),
     };
     for (size_t i = 0; i < DRIVERS_N; i++) {
         host.engine = g->engine[i];

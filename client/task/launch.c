@@ -249,6 +249,7 @@ prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err 
         .env = &p->list,
         .resources = p->ei.resources,
         .core_mhz = core_mhz(g->node),
+        .kvm = str_map_get(&g->node->attributes, "driver.qemu.kvm") != NULL,
         .names = &p->names,
         .plugin = plugin_of(g, tr->driver->can->name),
     };

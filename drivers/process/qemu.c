@@ -16,6 +16,9 @@
 #include "drivers/process/process.h"
 
 #define PROGRAMS "/usr/bin/qemu-system-" /* as fingerprint/qemu.c looks for them */
+#define TCG "tcg"                        /* emulation */
+#define KVM "kvm"                        /* the host's processor, or no start */
+#define EITHER "kvm:tcg"                 /* the host's where tasks can have it */
 #define PIPE "/secrets/qmp"              /* memory of the task alone */
 
 enum {
@@ -43,6 +46,8 @@ fingerprint(const void *ctx, const struct driver_host *host, struct driver_info 
 {
     box_fingerprint(host, ret);
     driver_found(ctx, host, "no QEMU: there is no " PROGRAMS "*", ret);
+    if (host->kvm && ret->healthy)
+        str_map_set(ctx, &ret->attributes, "driver.qemu.kvm", "true");
 }
 
 /* --- what may be in a config --- */
@@ -66,14 +71,11 @@ plain(const char *s)
 static int
 check_accelerator(const struct value *config, struct err *e)
 {
-    const char *a = driver_string(config, "accelerator", "tcg");
-    if (str_eq(a, "tcg"))
+    const char *a = driver_string(config, "accelerator", TCG);
+    if (str_eq(a, TCG) || str_eq(a, KVM) || str_eq(a, EITHER))
         return 0;
-    return err_set(e, -ERR_UNSUPPORTED,
-                   str_eq(a, "kvm")
-                       ? "accelerator \"%.32s\" is not supported yet: the sandbox has no "
-                         "/dev/kvm; leave it out for \"tcg\""
-                       : "accelerator \"%.32s\" of driver \"qemu\" is not \"tcg\"",
+    return err_set(e, -ERR_INVALID,
+                   "accelerator \"%.32s\" of driver \"qemu\" is none of " TCG ", " KVM ", " EITHER,
                    a);
 }
 
@@ -270,7 +272,14 @@ put_machine(struct line *l)
     put(l, "-no-user-config");
     put2(l, "-machine",
          mem_printf(l->s, "type=%s", driver_string(l->in->config, "machine_type", "pc")));
-    put2(l, "-accel", mem_printf(l->s, "tcg,tb-size=%d", TRANSLATED_MB));
+    const char *a = driver_string(l->in->config, "accelerator", TCG);
+    if (str_eq(a, KVM) || (str_eq(a, EITHER) && l->in->kvm)) {
+        list_add(l->s, l->s->devices, "/dev/kvm");
+        put2(l, "-accel", "kvm");
+        put2(l, "-cpu", "host");
+    } else {
+        put2(l, "-accel", mem_printf(l->s, "tcg,tb-size=%d", TRANSLATED_MB));
+    }
     if (l->s->limits->cores.n > 0)
         put2(l, "-smp", mem_printf(l->s, "%zu", l->s->limits->cores.n));
 }

@@ -22,6 +22,7 @@ struct bpf_leaf {
 #define BPF_LEAF_EGRESS 1u /* rules apply to what it sends to */
 #define BPF_LEAF_BIND 2u   /* rules apply to what it binds to */
 #define BPF_LEAF_DEV 4u    /* opens nothing but the devices that are no hardware */
+#define BPF_LEAF_KVM 8u    /* ... and /dev/kvm */
 
 /* Counters: `shards` rows per slot, one cache line each, so that processors seldom meet. A row
  * belongs to the task whose id it has. Slot 0 is the header. */

@@ -305,6 +305,8 @@ pd1_bind6(struct bpf_sock_addr *ctx)
 
 /* --- devices --- */
 
+enum { MISC_MAJOR = 10, KVM_MINOR = 232 };
+
 /* null, zero, full, random, urandom, tty, ptmx, pts. Behind nodev, read-only /dev and no mknod:
  * this is for a node that got in all the same. */
 INLINE bool
@@ -323,8 +325,10 @@ pd1_device(struct bpf_cgroup_dev_ctx *ctx)
     if (!w.leaf || !(w.leaf->flags & BPF_LEAF_DEV))
         return 1;
     __u32 type = ctx->access_type & 0xffff, access = ctx->access_type >> 16;
+    bool kvm =
+        (w.leaf->flags & BPF_LEAF_KVM) && ctx->major == MISC_MAJOR && ctx->minor == KVM_MINOR;
     return type == BPF_DEVCG_DEV_CHAR && !(access & BPF_DEVCG_ACC_MKNOD) &&
-           harmless(ctx->major, ctx->minor);
+           (kvm || harmless(ctx->major, ctx->minor));
 }
 
 /* --- packets --- */

@@ -181,6 +181,7 @@ adopt(struct bpf_net *b)
     r = bpf_map_next(b->leaf, NULL, &first);
     if (r < 0)
         return r;
+    b->foreign = now.build != ours.build;
     log_info(ROOM, "programs of another build stay until no task runs at a start", NULL);
     *h = ours;
     h->build = now.build != ours.build ? now.build : 0;
@@ -397,9 +398,9 @@ free_slot(struct bpf_net *b, uint32_t slot)
 
 int
 bpf_net_add(struct bpf_net *b, uint64_t id, const struct netrules *egress,
-            const struct netrules *bind, bool devices, struct err *e)
+            const struct netrules *bind, uint32_t devices, struct err *e)
 {
-    struct bpf_leaf leaf = {.flags = devices ? BPF_LEAF_DEV : 0};
+    struct bpf_leaf leaf = {.flags = devices};
     auto_fd int lock = bpf_cgroup_lock(b->cgroup);
     if (lock < 0)
         return err_errno(e, -lock, "lock the cgroup of tasks");

@@ -33,6 +33,7 @@ struct bpf_net {
     uint64_t key[2]; /* of the names of rules */
     struct bpf_net_row *rows; /* the counters, mapped */
     size_t n_rows, shards;
+    bool foreign; /* the programs are of another build: they know no flag of a later one */
 };
 
 /* Finds or loads and attaches. On failure `b` is closed and everything else in this file refuses or
@@ -44,10 +45,10 @@ bool bpf_net_works(const struct bpf_net *b);
 /* Is `cgroup` still what `b` was opened for? It may have been removed and made again. */
 bool bpf_net_is_for(const struct bpf_net *b, int cgroup);
 
-/* A task, before its first process: `id` of its leaf; NULL: no rules of that kind; `devices`: it
- * may open harmless ones only. All or nothing. */
+/* A task, before its first process: `id` of its leaf; NULL: no rules of that kind; `devices`:
+ * BPF_LEAF_DEV, with BPF_LEAF_KVM or without, or 0: all. All or nothing. */
 int bpf_net_add(struct bpf_net *b, uint64_t id, const struct netrules *egress,
-                const struct netrules *bind, bool devices, struct err *e);
+                const struct netrules *bind, uint32_t devices, struct err *e);
 bool bpf_net_has(const struct bpf_net *b, uint64_t id);
 /* After its last process. Unknown: nothing. */
 void bpf_net_remove(struct bpf_net *b, uint64_t id);

@@ -186,6 +186,13 @@ policy_check(const struct policy *p, struct err *e)
     for (size_t i = 0; i < p->drivers.n; i++)
         if (str_empty(p->drivers.v[i]))
             return err_set(e, -ERR_INVALID, "policy: a driver has no name");
+    for (size_t i = 0; i < p->allowed_devices.n; i++)
+        if (!str_eq(p->allowed_devices.v[i], POLICY_KVM))
+            return err_set(e, -ERR_UNSUPPORTED,
+                           "policy: allowed_devices: \"%s\" is not " POLICY_KVM
+                           ", the one device that "
+                           "tasks can have",
+                           str_or(p->allowed_devices.v[i], ""));
     if (p->agent_uid < 0 || p->agent_uid > UINT32_MAX - 1 || p->agent_gid < 0 ||
         p->agent_gid > UINT32_MAX - 1)
         return err_set(e, -ERR_INVALID, "policy: the agent's ids are out of range");
@@ -379,6 +386,12 @@ policy_check_launch(const struct policy *p, const struct launch_spec *s, struct 
         return err_set(e, -ERR_POLICY, "network mode \"host\" is not allowed on this client");
     if (s->host_pid || s->host_ipc)
         return err_set(e, -ERR_POLICY, "the host's pid and ipc namespaces are not allowed");
+    for (size_t i = 0; i < s->devices.n; i++)
+        if (raw || !str_list_has(&p->allowed_devices, s->devices.v[i]))
+            return err_set(
+                e, -ERR_POLICY,
+                "device \"%s\" is not allowed on this client (isolation.allowed_devices)",
+                s->devices.v[i]);
     for (size_t i = 0; i < s->mounts.n; i++) {
         int r = check_mount(p, s->driver, s->mounts.v[i], e);
         if (r < 0)

@@ -23,6 +23,8 @@
 #define POLICY_CGROUP "cgroup" /* in RunDir: the path of the tasks' cgroup, by paddock-holder */
 #define HOLDER_LEAF "holder"   /* in that cgroup: where the holder itself is */
 
+#define POLICY_KVM "/dev/kvm" /* the one device that a policy can give */
+
 /* Ranges of host ids for user namespaces. The default is what no other tool hands out:
  * 1879048192 (0x70000000) and above, below what systemd reserves at 2147352576. */
 #define POLICY_RANGE_IDS 65536u

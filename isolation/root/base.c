@@ -213,6 +213,23 @@ make_dev(const void *ctx, const struct base *b, struct err *e)
     return r;
 }
 
+/* A node of our own, for all users: who gets it is told by the policy, not by the host's groups. It
+ * goes on a file of the template that nobody may open. */
+static int
+make_kvm(const void *ctx, const struct base *b)
+{
+    struct stat st;
+    auto_fd int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC); /* which may load the module */
+    const char *node = sub(ctx, b, "kvm");
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISCHR(st.st_mode))
+        return -ENODEV;
+    if (mknod(node, S_IFCHR | 0666, st.st_rdev) < 0 || chmod(node, 0666) < 0)
+        return -errno;
+    return file_write_atomic(AT_FDCWD, sub(ctx, b, "src/dev/kvm"), "", 0, 0);
+}
+
 static int
 make_empty(const void *ctx, const struct base *b, struct err *e)
 {
@@ -501,6 +518,7 @@ base_make(const void *ctx, const struct base_conf *conf, struct base *ret, struc
         r = make_empty(tmp, &b, e);
     if (r == 0)
         r = make_dev(tmp, &b, e);
+    b.kvm = r == 0 && c.kvm ? make_kvm(tmp, &b) : -EPERM;
     if (r == 0)
         r = make_sys(tmp, &b, e);
     if (r == 0)

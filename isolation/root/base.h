@@ -15,6 +15,7 @@
 #ifndef PADDOCK_ISOLATION_ROOT_BASE_H
 #define PADDOCK_ISOLATION_ROOT_BASE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,7 @@ struct base_conf {
     const char *const *keep; /* paths that must stay reachable: alloc dir, run dir, state dir,
                                 cgroup root, allowed job binds, directory of the helpers */
     size_t n_keep;
+    bool kvm; /* tasks may be given /dev/kvm */
 };
 
 struct base {
@@ -37,6 +39,7 @@ struct base {
     int host_ns; /* fd of the mount namespace the warden came from: raw_exec goes back */
     struct base_file *files; /* what base_refresh() knows of the host's /etc */
     int64_t refreshed_ns;
+    int kvm; /* 0: DIR/kvm is a node for mounts_spec; -errno: /dev/kvm is not to be had */
     uint32_t proc_absent; /* of the kernel's /proc, for mounts_plan(); a module may add to it */
 };
 

@@ -229,6 +229,8 @@ add_kernel(struct builder *b, const struct mounts_spec *s)
     add(b, MOUNTS_BIND, "/dev", "dev",
         MOUNTS_F_READONLY | MOUNTS_F_RECURSIVE | MOUNTS_F_KEEP | MOUNTS_F_DEVICES);
     add(b, MOUNTS_DEVPTS, NULL, "dev/pts", 0)->gid = s->id_base + TTY_GID;
+    if (s->kvm != NULL)
+        add(b, MOUNTS_BIND, s->kvm, "dev/kvm", MOUNTS_F_FILE | MOUNTS_F_DEVICES | MOUNTS_F_NOEXEC);
     if (s->host_ipc) {
         add(b, MOUNTS_BIND, "/dev/shm", "dev/shm", 0);
         return;

@@ -44,6 +44,7 @@ struct mounts_spec {
     uint32_t proc_absent; /* bit i: this kernel has no mounts_proc_path(i) to hide */
     bool proc_pids;       /* /proc has processes and nothing else */
     bool noswap;          /* the kernel's tmpfs has the option: /secrets never goes to swap */
+    const char *kvm;      /* absolute: a node that is to be /dev/kvm; NULL: none */
     bool host_ipc;        /* then /dev/shm is the host's */
     const char *resolv;   /* absolute: a file in place of /etc/resolv.conf; NULL: none */
 };

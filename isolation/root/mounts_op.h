@@ -37,7 +37,7 @@ enum {
     MOUNTS_F_FILE = 4,     /* source is a file: make a file, not a directory, as target */
     MOUNTS_F_OPTIONAL = 8, /* MASK, READONLY: a missing target is no error */
     MOUNTS_F_NOEXEC = 16,
-    MOUNTS_F_DEVICES = 32, /* without nodev: the /dev template only */
+    MOUNTS_F_DEVICES = 32, /* without nodev: the /dev template, and its devices */
     MOUNTS_F_NOSWAP = 64,  /* tmpfs: never on swap (kernel 6.4) */
     MOUNTS_F_IDMAP = 256,  /* through the user namespace of the task: files keep its ids on disk */
     MOUNTS_F_KEEP = 128,   /* BIND: a prepared template, with the attributes that it has */

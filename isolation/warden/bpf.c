@@ -153,6 +153,7 @@ bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s, st
     if (!bpf_net_works(&w->net))
         return 0; /* nobody asked: see bpf_check */
     bool own = s->egress != NULL || s->bind != NULL;
+    uint32_t devices = !s->isolated ? 0 : BPF_LEAF_DEV | (s->devices.n > 0 ? BPF_LEAF_KVM : 0);
     struct task_rules *rules = own ? NULL : w->rules;
     if (rules == NULL) {
         rules = mem_new(own ? ctx : w->policy, struct task_rules);
@@ -161,7 +162,7 @@ bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s, st
             return r;
         w->rules = own ? w->rules : rules;
     }
-    return bpf_net_add(&w->net, t->cgroup.id, rules->egress, rules->bind, s->isolated, e);
+    return bpf_net_add(&w->net, t->cgroup.id, rules->egress, rules->bind, devices, e);
 }
 
 /* Launched when nothing counted here; the task goes on without what it was launched without. */
@@ -173,7 +174,7 @@ bpf_adopt(struct warden *w, const struct wtask *t)
     (void)bpf_rows_add(&w->block, t->cgroup.id);
     if (!bpf_net_works(&w->net) || t->cgroup.id == 0 || bpf_net_has(&w->net, t->cgroup.id))
         return;
-    if (bpf_net_add(&w->net, t->cgroup.id, NULL, NULL, false, &e) < 0)
+    if (bpf_net_add(&w->net, t->cgroup.id, NULL, NULL, 0, &e) < 0)
         log_warn(ROOM, "an adopted task is not counted", "alloc_id", t->alloc, "task", t->name,
                  "error", e.text, NULL);
 }

@@ -132,6 +132,8 @@ launch_authorise(struct warden *w, const struct launch_spec *s, const bool *insi
     int r = policy_check_launch(w->policy, s, e);
     if (r < 0)
         return r;
+    if (s->devices.n > 0 && !w->can.kvm.ok)
+        return err_set(e, -ERR_UNSUPPORTED, "device \"" POLICY_KVM "\": %s", w->can.kvm.why);
     if (s->isolated && !w->can.exec.ok)
         return err_set(e, -ERR_UNSUPPORTED, "driver \"%s\" cannot work here: %s", s->driver,
                        w->can.exec.why);
@@ -316,6 +318,7 @@ mount_plan(struct warden *w, struct launch *l, struct err *e)
         .noswap = w->probe.facts[PROBE_TMPFS_NOSWAP].ok,
         .proc_pids = str_eq(isolation_of(s->isolation)->proc, "pid"),
         .resolv = l->task->resolv,
+        .kvm = s->devices.n > 0 ? mem_printf(l->ctx, "%s/kvm", w->base.dir) : NULL,
     };
     return mounts_plan(l->ctx, &spec, &l->mounts, e);
 }

@@ -207,8 +207,15 @@ make_base(struct warden *w, const char *helpers, struct err *e)
         .n_bind_roots = p->bind_roots.n,
         .keep = keep.v,
         .n_keep = keep.n,
+        .kvm = str_list_has(&p->allowed_devices, POLICY_KVM),
     };
     int r = base_make(w, &conf, &w->base, e);
+    if (r == 0 && w->base.kvm == 0 && !w->net.foreign)
+        fact_yes(&w->can.kvm);
+    else if (r == 0 && w->base.kvm == 0)
+        fact_no(&w->can.kvm, "the warden started while tasks of another release ran");
+    else if (r == 0)
+        fact_no(&w->can.kvm, "%s", strerror(-w->base.kvm));
     w->host_mnt = r == 0 ? w->base.host_ns : -1;
     return r;
 }

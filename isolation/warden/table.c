@@ -44,6 +44,7 @@ info_facts(struct warden *w, const void *ctx, struct warden_info *info)
     fact(ctx, info, "bpf_net", false, &w->can.bpf_net);
     fact(ctx, info, "bpf_run", false, &w->can.bpf_run);
     fact(ctx, info, "bpf_block", false, &w->can.bpf_block);
+    fact(ctx, info, "kvm", !str_list_has(&p->allowed_devices, POLICY_KVM), &w->can.kvm);
     fact(ctx, info, "netns", w->can.netns.ok && !policy_network(p, "none"), &w->can.netns);
     fact(ctx, info, "bridge", w->can.bridge.ok && !policy_network(p, "bridge"), &w->can.bridge);
     if (w->root && p->raw_exec)

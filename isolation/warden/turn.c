@@ -72,6 +72,7 @@ reload(struct warden *w)
                 str_eq(p->bridge_subnet, old->bridge_subnet);
     same = keep_known(&p->bind_allowed, &old->bind_allowed) && same;
     same = keep_known(&p->image_paths, &old->image_paths) && same;
+    same = keep_known(&p->allowed_devices, &old->allowed_devices) && same;
     p->data_dir = mem_strdup(p, old->data_dir);
     p->run_dir = mem_strdup(p, old->run_dir);
     p->state_dir = mem_strdup(p, old->state_dir);

@@ -182,6 +182,7 @@ struct warden {
         struct fact quota;  /* limits on disk */
         struct fact verity; /* files of tasks that are sealed */
         struct fact netns, bridge;
+        struct fact kvm; /* for tasks */
         struct fact bpf_net, bpf_run, bpf_block;
     } can; /* known once all have started */
     struct seccomp_program task_filter;

@@ -9,7 +9,9 @@
 #include "api/limits.h"
 #include "api/validate.h"
 #include "api/validate_launch.h"
+#include "common/mem.h"
 #include "common/num.h"
+#include "common/str.h"
 #include "tests/lib/test.h"
 
 static struct job *
@@ -88,6 +90,32 @@ START_TEST(batch_and_inheritance)
     job_imply_constraints(ctx, j);
     ck_assert_uint_eq(g->constraints.n, 1);
     ck_assert_str_eq(g->constraints.v[0]->r_target, "SIGHUP");
+}
+END_TEST
+
+/* One that may be emulated as well goes anywhere. */
+START_TEST(a_machine_goes_where_its_accelerator_is)
+{
+    static const struct {
+        const char *driver, *accelerator;
+        size_t n;
+    } rows[] = {{"qemu", "kvm", 1}, {"qemu", "kvm:tcg", 0}, {"qemu", "tcg", 0}, {"exec", "kvm", 0}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        struct job *j = parse(
+            ctx,
+            mem_printf(ctx,
+                       "{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Tasks\":[{\"Name\":\"t\","
+                       "\"Driver\":\"%s\",\"Config\":{\"accelerator\":\"%s\"}}]}]}",
+                       rows[i].driver, rows[i].accelerator));
+        const struct task *t = j->task_groups.v[0]->tasks.v[0];
+        job_imply_constraints(ctx, j);
+        job_imply_constraints(ctx, j);
+        ck_assert_uint_eq(t->constraints.n, rows[i].n);
+        ck_assert(t->constraints.n == 0 ||
+                  (str_eq(t->constraints.v[0]->l_target, "${attr.driver.qemu.kvm}") &&
+                   str_eq(t->constraints.v[0]->operand, "is_set")));
+    }
 }
 END_TEST
 
@@ -638,8 +666,9 @@ START_TEST(an_id_is_as_long_as_the_pages_say)
 }
 END_TEST
 
-TEST_SUITE("validate", defaults_of_a_service, batch_and_inheritance, of_nomad, empty_is_null,
-           bounds, sealed_files, an_environment_that_no_launch_takes_is_refused,
+TEST_SUITE("validate", defaults_of_a_service, batch_and_inheritance,
+           a_machine_goes_where_its_accelerator_is, of_nomad, empty_is_null, bounds, sealed_files,
+           an_environment_that_no_launch_takes_is_refused,
            ports_count_with_every_variable_that_they_make,
            a_launch_larger_than_the_message_is_refused, many_groups, at_once_is_bounded,
            errors_are_collected, an_update_of_a_batch_job_is_one_error,

@@ -64,7 +64,7 @@ START_TEST(checks)
         {"qemu", "{\"image_path\":\"a\",\"machine_type\":\"pc,accel=kvm\"}",
          "machine_type \"pc,accel=kvm\" of driver \"qemu\" is not a name such as pc"},
         {"qemu", "{\"image_path\":\"a\",\"accelerator\":\"xen\"}",
-         "accelerator \"xen\" of driver \"qemu\" is not \"tcg\""},
+         "accelerator \"xen\" of driver \"qemu\" is none of tcg, kvm, kvm:tcg"},
         {"docker", "{\"image\":\"redis:7\",\"labels\":[{\"a\":\"b\"}],\"ports\":[\"db\"]}", NULL},
         {"docker", "{\"image\":\"x\",\"command\":\" sh\"}",
          "command \" sh\" begins or ends with a blank"},
@@ -343,6 +343,20 @@ START_TEST(qemu_spec)
     ck_assert_ptr_nonnull(strstr(words(ctx, s), "hostfwd=tcp::99-:80"));
     ck_assert_ptr_nonnull(strstr(words(ctx, s), "chardev=qmp,mode=control"));
 
+    /* the host's processor: asked for, or where it is */
+    for (int i = 0; i < 4; i++) {
+        in.kvm = i & 1;
+        s = machine(ctx,
+                    i < 2 ? "{\"image_path\":\"a\",\"accelerator\":\"kvm\"}"
+                          : "{\"image_path\":\"a\",\"accelerator\":\"kvm:tcg\"}",
+                    &in, &e);
+        ck_assert_msg(s, "%s", e.text);
+        bool kvm = i < 2 || in.kvm;
+        ck_assert(kvm == (strstr(words(ctx, s), "-accel kvm -cpu host") != NULL));
+        ck_assert(kvm == (s->devices.n == 1 && str_eq(s->devices.v[0], "/dev/kvm")));
+        ck_assert(kvm != (strstr(words(ctx, s), "-accel tcg,") != NULL));
+    }
+    in.plugin = config(ctx, "{\"args_allowlist\":[\"-rtc\"],\"emulators_allowlist\":[\"x86_64\"]}");
     static const struct {
         const char *json, *why;
     } bad[] = {
@@ -350,7 +364,10 @@ START_TEST(qemu_spec)
         {"{\"image_path\":\"a\",\"port_map\":{\"ssh\":0}}", "not a port from 1"},
         {"{\"image_path\":\"a\",\"port_map\":{\"ssh\":65536}}", "not a port from 1"},
         {"{\"image_path\":\"a\",\"port_map\":{\"ssh\":\"x\"}}", "not a port from 1"},
-        {"{\"image_path\":\"a\",\"accelerator\":\"kvm\"}", "no /dev/kvm"},
+        {"{\"image_path\":\"a\",\"accelerator\":\"xen\"}", "none of tcg, kvm, kvm:tcg"},
+        {"{\"image_path\":\"a\",\"emulator\":\"arm\"}", "emulators_allowlist"},
+        {"{\"image_path\":\"a\",\"args\":[\"-rtc\",\"base=utc\",\" -smp\"]}",
+         "\" -smp\" is not in args_allowlist"},
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         err_clear(&e);

@@ -680,7 +680,7 @@ START_TEST(rules_of_the_gone_make_room)
         for (int k = 1; k < SET; k++)
             v[k] = (struct netrules_entry){
                 .bits = 32, .addr = {(uint8_t)(i >> 8), (uint8_t)i, 0, (uint8_t)k}};
-        int r = bpf_net_add(&b, (uint64_t)i + 1, &set, NULL, false, &e);
+        int r = bpf_net_add(&b, (uint64_t)i + 1, &set, NULL, 0, &e);
         ck_assert_msg(r == 0, "set %d of %d: %s", i, SETS, e.text);
         if (i > 0) /* the first stays */
             bpf_net_remove(&b, (uint64_t)i + 1);
