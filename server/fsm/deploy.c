@@ -248,11 +248,20 @@ apply_deployment_health(struct apply *a, const struct intent_deployment_health *
 
 /* --- plans --- */
 
+/* The job may have been purged since, or registered anew. */
+static bool
+is_of_job(struct apply *a, const struct deployment *d)
+{
+    const struct job *j = apply_job(a, d->namespace, d->job_id);
+
+    return j != NULL && j->create_index == d->job_create_index;
+}
+
 void
 apply_plan_deployments(struct apply *a, const struct plan_result *in)
 {
     if (in->deployment != NULL && !str_empty(in->deployment->id) &&
-        apply_touch_deployment(a, in->deployment->id) == NULL) {
+        apply_touch_deployment(a, in->deployment->id) == NULL && is_of_job(a, in->deployment)) {
         struct deployment *d = codec_clone(a->ctx, &type_deployment, in->deployment);
         d->create_index = a->index;
         d->create_time = a->now;

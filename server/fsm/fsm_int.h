@@ -125,6 +125,9 @@ void apply_put_launch(struct apply *a, const struct job *j, int64_t at_s);
 /* In the summary of the parent. `was` NULL: the child is new. */
 void apply_count_child(struct apply *a, const struct job *child, const char *was, const char *is);
 
+/* The job goes, and its deployments with it. */
+void apply_remove_job(struct apply *a, const struct job *j);
+
 /* Stores the specification as the newest version. */
 struct job *apply_put_version(struct apply *a, const struct job *spec);
 

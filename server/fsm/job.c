@@ -96,6 +96,19 @@ skip_shutdown_delay(struct apply *a, const struct intent_job_deregister *in)
         apply_transition(a, live.v[i], &dt);
 }
 
+void
+apply_remove_job(struct apply *a, const struct job *j)
+{
+    struct str_list ids = {NULL, 0};
+    struct state_iter *it = state_deployments_by_job(a->t, a->tmp, j->namespace, j->id);
+
+    for (struct deployment *d; (d = state_next(it, a->tmp)) != NULL;)
+        list_add(a->tmp, ids, d->id);
+    for (size_t i = 0; i < ids.n; i++)
+        (void)apply_remove(a, DEPLOYMENTS, ids.v[i]);
+    (void)apply_remove(a, JOBS, j->namespace, j->id);
+}
+
 int
 apply_job_deregister(struct apply *a, const struct intent_job_deregister *in)
 {
@@ -106,8 +119,7 @@ apply_job_deregister(struct apply *a, const struct intent_job_deregister *in)
         skip_shutdown_delay(a, in);
     if (in->purge) {
         apply_count_child(a, old, old->status, JOB_STATUS_DEAD);
-        state_del(a->t, a->index, JOBS, in->namespace, in->job_id);
-        (void)apply_gone(a, STATE_JOBS, old);
+        apply_remove_job(a, old);
         put_job_eval(a, in->eval, old);
         return 0;
     }

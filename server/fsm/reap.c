@@ -124,7 +124,7 @@ reap_job(struct apply *a, const struct job_ref *ref)
     const struct job *j = state_job(a->t, a->tmp, ref->namespace, ref->id);
 
     if (j != NULL && fsm_job_may_go(a->t, j))
-        (void)apply_remove(a, JOBS, ref->namespace, ref->id);
+        apply_remove_job(a, j);
 }
 
 int

@@ -109,6 +109,17 @@ seen_deployment(struct deploy *p, const struct deployment *d)
     news(p, w);
 }
 
+/* With its job, whatever its status was. */
+static void
+gone_deployment(struct deploy *p, const struct deployment *d)
+{
+    auto_mem void *tmp = mem_ctx("deployment");
+    struct watched *w = find(p, key_of(tmp, d->namespace, d->job_id));
+
+    if (w != NULL && str_eq(w->id, d->id))
+        forget(p, w);
+}
+
 /* --- a pass --- */
 
 static const struct allocation *const *
@@ -296,6 +307,8 @@ row_on_applied(struct leader *l, uint64_t index, const struct intent *in,
     (void)in;
     FSM_EACH(res, DEPLOYMENTS, STORED, x)
         seen_deployment(d, x);
+    FSM_EACH(res, DEPLOYMENTS, DELETED, x)
+        gone_deployment(d, x);
     if (d->all == NULL)
         return;
     auto_mem void *tmp = mem_ctx("deployment");

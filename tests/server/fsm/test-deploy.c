@@ -247,7 +247,34 @@ START_TEST(only_what_is_over_is_reaped)
 }
 END_TEST
 
-TEST_SUITE("fsm-deploy", counters_follow_placements_and_health, promotion_needs_healthy_canaries,
+/* Whoever registers a job of that name again finds none of the one that was. */
+START_TEST(deployments_go_with_their_job)
+{
+    struct fx *f = fx_new();
+    deploy(f, "d1", 1, false);
+    struct job *j = get_job(f, "web");
+    struct fsm_result *r = stop_job(f, "web", true, "e1");
+    ck_assert_uint_eq(FSM_COUNT(r, DEPLOYMENTS, DELETED), 1);
+    ck_assert_ptr_null(get(f, "d1"));
+    report(f, "n1", "a1", ALLOC_RUNNING); /* of what is still there of it */
+    put_job(f, make_job(f, "web", 2), NULL);
+    ck_assert(get_job(f, "web")->create_index != j->create_index);
+    /* a plan from before the purge */
+    struct deployment *d = type_new(f, &type_deployment);
+    *d = (struct deployment){.id = "d2",
+                             .namespace = j->namespace,
+                             .job_id = j->id,
+                             .job_create_index = j->create_index,
+                             .status = DEPLOYMENT_RUNNING};
+    struct plan_result pr = {.job = j, .deployment = d};
+    apply(f, &(struct intent){.plan_result = &pr});
+    ck_assert_ptr_null(get(f, "d2"));
+    fx_free(f);
+}
+END_TEST
+
+TEST_SUITE("fsm-deploy", deployments_go_with_their_job,
+           counters_follow_placements_and_health, promotion_needs_healthy_canaries,
            success_makes_the_version_stable, rolls_back_to_a_new_version,
            does_not_roll_back_another_version, does_not_roll_back_into_a_pool_that_is_gone,
            says_why_it_does_not_roll_back, health_by_hand, only_what_is_over_is_reaped)

@@ -599,6 +599,7 @@ play(void)
     struct deployment d = {
         .id = "d1", .namespace = "default", .job_id = "web", .status = DEPLOYMENT_RUNNING};
     struct plan_result made = {.job = get_job(f, "web"), .deployment = &d};
+    d.job_create_index = made.job->create_index;
     apply(f, &(struct intent){.plan_result = &made});
     for (int i = 0; i < 10; i++) {
         struct allocation *al = make_alloc(f, j, mem_printf(f, "a%d", i), i % 2 == 0 ? "n1" : "n2");
