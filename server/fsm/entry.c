@@ -143,9 +143,12 @@ summary_of(struct apply *a, const char *ns, const char *id, const char *group)
     return row->v;
 }
 
+/* Of an evaluation that was worked on: a cancelled one bears the numbers of an earlier time. */
 static void
 count_queued(struct apply *a, const struct evaluation *ev)
 {
+    if (str_eq(ev->status, EVAL_CANCELED))
+        return;
     for (size_t i = 0; i < ev->queued_allocations.n; i++) {
         struct task_group_summary *s =
             summary_of(a, ev->namespace, ev->job_id, ev->queued_allocations.v[i].k);

@@ -12,6 +12,8 @@
 #include "server/eval.h"
 #include "server/leader/leader_int.h"
 
+enum { RUN_PREEMPTED_MAX = 1000 }; /* that an evaluation names */
+
 static void run_attempt(struct run *r);
 static void run_finish(struct run *r);
 static void run_stored(struct run *r, int code, struct fsm_result *res);
@@ -461,6 +463,7 @@ run_store_failure(struct run *r)
     e.status = EVAL_FAILED;
     e.status_description = "its outcome is larger than an entry of the log may be: fewer groups";
     e.failed_tg_allocs.n = e.queued_allocations.n = e.class_eligibility.n = 0;
+    e.plan_annotations = NULL;
     run_propose(r, &in, run_stored);
 }
 
@@ -492,9 +495,24 @@ fill_blocked(struct run *r, struct evaluation *b)
     b->class_eligibility = r->out->class_eligibility;
     b->escaped_computed_class = r->out->escaped;
     b->failed_tg_allocs = r->out->failed;
-    b->queued_allocations = r->out->queued;
     b->snapshot_index = r->snapshot_index;
     b->modify_time = env_wall_ns(r->l->env);
+}
+
+/* What the last attempt made of each group; of very many that were preempted the numbers say how
+ * many. */
+static struct plan_annotations *
+short_annotations(struct run *r)
+{
+    const struct plan_annotations *all = r->out->annotations;
+    struct plan_annotations *some = all != NULL ? mem_new(r->ctx, struct plan_annotations) : NULL;
+
+    if (some != NULL) {
+        *some = *all;
+        if (some->preempted_allocs.n > RUN_PREEMPTED_MAX)
+            some->preempted_allocs.n = RUN_PREEMPTED_MAX;
+    }
+    return some;
 }
 
 static void
@@ -509,6 +527,7 @@ run_finish(struct run *r)
     e.modify_time = in.time;
     e.failed_tg_allocs = r->out->failed;
     e.queued_allocations = r->out->queued;
+    e.plan_annotations = short_annotations(r);
     e.snapshot_index = r->snapshot_index;
     if (!str_empty(r->out->deployment_id))
         e.deployment_id = r->out->deployment_id;

@@ -65,6 +65,7 @@ fail_undeliverable(struct leader *l, void *tmp, struct evaluation_list *out)
         f->wait_until =
             f->create_time + FOLLOW_UP_MIN + (int64_t)(env_random(l->env) % FOLLOW_UP_SPREAD);
         e->next_eval = f->id;
+        e->queued_allocations.n = 0; /* of an earlier run, if any: newer ones may have been told */
         e->status = EVAL_FAILED;
         e->status_description =
             mem_printf(tmp, "evaluation reached delivery limit (%d)", BROKER_DELIVERIES);

@@ -108,6 +108,7 @@ START_TEST(blocked_until_there_is_room)
     ck_assert_int_eq(m->nodes_evaluated, 1);
     ck_assert_int_eq(map_get(m->dimension_exhausted, "memory")->v, 1);
     ck_assert_int_eq(map_get(e->queued_allocations, "web")->v, 1);
+    ck_assert_uint_eq(map_get(e->plan_annotations->desired_tg_updates, "web")->v->place, 2);
     ck_assert(!str_empty(e->blocked_eval));
     /* the first one ends: its memory is free, and the second is placed without being asked for */
     const struct alloc_list_response *al = allocs_of(w, "big");

@@ -278,6 +278,31 @@ START_TEST(nobody_makes_room_for_what_is_not_placed)
 }
 END_TEST
 
+static void
+put_eval(struct fx *f, const char *id, const char *status, int64_t queued)
+{
+    struct intent *up = intent_new(f, 0);
+    struct evaluation *ev = make_eval(up, make_job(up, "web", 1), id);
+    up->eval_update = type_new(up, &type_intent_eval_update);
+    ev->status = status;
+    map_put(ev, ev->queued_allocations, "g")->v = queued;
+    list_add(up, up->eval_update->evals, ev);
+    apply(f, up);
+}
+
+/* Whoever cancels an evaluation writes back what it said when it was worked on. */
+START_TEST(a_cancelled_evaluation_tells_no_numbers)
+{
+    struct fx *f = fx_new();
+    put_job(f, make_job(f, "web", 5), NULL);
+    put_eval(f, "e1", EVAL_BLOCKED, 1);
+    put_eval(f, "e2", EVAL_BLOCKED, 5);
+    put_eval(f, "e1", EVAL_CANCELED, 1);
+    ck_assert_int_eq(get_summary(f, "web")->queued, 5);
+    fx_free(f);
+}
+END_TEST
+
 /* --- garbage --- */
 
 static struct intent *
@@ -386,6 +411,7 @@ START_TEST(links_and_deployments_of_what_lives_are_not_collected)
     d->id = "d1";
     d->namespace = NS_DEFAULT;
     d->job_id = "web";
+    d->job_create_index = in->plan_result->job->create_index;
     d->status = DEPLOYMENT_FAILED;
     in->plan_result->deployment = d;
     struct allocation *a1 = make_alloc(f, j, "a1", "n1");
@@ -618,7 +644,8 @@ TEST_SUITE_TIMEOUT("fsm-plan", 60, a_live_name_is_placed_once, a_system_name_is_
                    nobody_makes_room_for_what_is_not_placed, marks_hold_while_nothing_changed,
                    marks_hold_with_their_node_and_their_evaluation,
                    a_return_is_settled_of_the_silence_that_was_seen,
-                   what_runs_again_is_not_collected, what_a_job_wants_again_is_not_collected,
+                   a_cancelled_evaluation_tells_no_numbers, what_runs_again_is_not_collected,
+                   what_a_job_wants_again_is_not_collected,
                    links_and_deployments_of_what_lives_are_not_collected,
                    placements_cost_what_they_are, evaluations_cost_what_they_are,
                    nodes_cost_what_they_are, collecting_costs_what_it_is, a_return_costs_what_it_is)
