@@ -13,6 +13,8 @@
 #include "common/num.h"
 #include "common/str.h"
 
+enum { AGAIN_MS = 500, AGAIN_MAX_MS = 60000 }; /* doubled, to a bus that went */
+
 #define ROOM "shutdown"
 #define LOGIND "org.freedesktop.login1"
 #define PATH "/org/freedesktop/login1"
@@ -27,6 +29,7 @@ struct logind {
     struct timer *timer;
     int lock; /* its end releases it */
     int64_t deadline_ns;
+    int64_t again_ms;
     bool ended; /* by a failure, from inside a callback */
     void (*going_down)(void *arg);
     void *arg;
@@ -69,6 +72,7 @@ on_lock(sd_bus_message *m, void *arg, sd_bus_error *unused)
     }
     fd_close(&l->lock);
     l->lock = fd;
+    l->again_ms = 0;
     log_info(ROOM, "the machine's shutdown waits for the drain", NULL);
     return 0;
 }
@@ -127,7 +131,7 @@ on_delay(sd_bus_message *m, void *arg, sd_bus_error *unused)
         log_warn(
             ROOM,
             "logind does not wait for the whole drain: raise InhibitDelayMaxSec in logind.conf",
-            "inhibit_delay", LOG_DUR(ns), "drain_deadline",
+            "inhibit_delay", LOG_DUR(ns), "longest_drain",
             l->deadline_ns == INT64_MAX ? "none" : LOG_DUR(l->deadline_ns), NULL);
     return 0;
 }
@@ -185,6 +189,21 @@ rearm(struct logind *l)
     l->timer = timer_start(l->loop, left_ns <= 0 ? 0 : left_ns / NS_PER_MS + 1, on_timer, l);
 }
 
+static void on_again(void *arg);
+
+/* The bus was restarted, say: the lock is taken anew when there is one again. */
+static void
+connect_later(struct logind *l, const char *why)
+{
+    if (l->again_ms == 0)
+        log_warn(ROOM, "the system bus is gone: it is tried again", "error", why, NULL);
+    hang_up(l);
+    l->again_ms = l->again_ms == 0 ? AGAIN_MS : 2 * l->again_ms;
+    if (l->again_ms > AGAIN_MAX_MS)
+        l->again_ms = AGAIN_MAX_MS;
+    l->timer = timer_start(l->loop, l->again_ms, on_again, l);
+}
+
 static void
 pump(void *arg)
 {
@@ -193,10 +212,10 @@ pump(void *arg)
     do
         r = l->so->process(l->bus, NULL);
     while (r > 0 && !l->ended);
-    if (r < 0)
-        give_up(l, "talk to the bus", err_name(r));
     if (l->ended)
         hang_up(l);
+    else if (r < 0)
+        connect_later(l, err_name(r));
     else
         rearm(l);
 }
@@ -217,6 +236,18 @@ subscribe(struct logind *l)
         return fd;
     l->watch = watch_fd(l->loop, fd, WATCH_READ, on_ready, l);
     return l->watch ? 0 : -EINVAL;
+}
+
+static void
+on_again(void *arg)
+{
+    struct logind *l = arg;
+    l->timer = NULL;
+    int r = subscribe(l);
+    if (r < 0)
+        connect_later(l, err_name(r));
+    else
+        pump(l);
 }
 
 struct logind *

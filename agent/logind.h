@@ -5,7 +5,8 @@
  * InhibitDelayMaxSec of logind.conf(5) at most, until the lock is released.
  *
  * Asynchronous, on the loop's thread. Nothing here stops an agent: where there is no systemd, no
- * bus, or logind refuses (without polkit it refuses everybody but root), that is logged once.
+ * bus, or logind refuses (without polkit it refuses everybody but root), that is logged once. A bus
+ * that goes is tried again, and the lock taken anew.
  */
 #ifndef PADDOCK_AGENT_LOGIND_H
 #define PADDOCK_AGENT_LOGIND_H

@@ -55,7 +55,12 @@ def a_shutdown_is_watched():
     sh("chgrp", "paddock", "/etc/paddock.d/drain.hcl")
     sh("systemctl", "restart", "paddock")
     until(ready, "ready node")
-    until(lambda: "Paddock" in sh("systemd-inhibit", "--list", "--no-pager", "--mode=delay"), "lock of logind")
+    def locked():
+        return "Paddock" in sh("systemd-inhibit", "--list", "--no-pager", "--mode=delay", check=False)
+    until(locked, "lock of logind")
+    sh("systemctl", "restart", "dbus")  # the lock went with the connection, and comes with another one
+    until(lambda: "it is tried again" in sh("journalctl", "-b", "-u", "paddock", "--no-pager", "-o", "cat"), "loss of the bus")
+    until(locked, "lock of logind again")
     submit("drained", "trap 'sleep 1; exit 0' INT TERM; while :; do sleep 1000000 & wait; done")
     remember(boot=boot_id(), drained=allocs("drained", "running")[0]["ID"])
 
