@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From the agent's configuration to the launch policy.
+ * From the agent's configuration to the launch policy. In this order: what plugin blocks say,
+ * engines, drivers that are on, the agent's user, directories; agent_policy() puts them together.
  */
 #include "agent/policy.h"
 
@@ -215,7 +216,8 @@ set_user(struct policy *p, const struct agent_config *cfg, struct err *e)
     if (users_resolve(name, NULL, 0, NULL, &account, NULL) < 0)
         return err_set(e, -ERR_NOT_FOUND,
                        "the agent runs as user '%s', which does not exist: make it with "
-                       "'useradd --system --home-dir /nonexistent --shell /usr/sbin/nologin %s'",
+                       "'useradd --system --home-dir /var/lib/paddock "
+                       "--shell /usr/sbin/nologin %s'",
                        name, name);
     if (account.uid == 0)
         return err_set(e, -ERR_INVALID, "isolation.user must not be root");

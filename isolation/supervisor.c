@@ -178,7 +178,7 @@ find_user(struct run *u, struct err *e)
         return err_set(
             e, -ERR_NOT_FOUND,
             "user \"%s\" does not exist, and the agent must not run as root: make it with "
-            "`useradd --system --no-create-home --shell /usr/sbin/nologin %s`",
+            "`useradd --system --home-dir /var/lib/paddock --shell /usr/sbin/nologin %s`",
             name, name);
     if (user.uid == 0)
         return err_set(e, -ERR_POLICY, "user \"%s\" is root: the agent must not run as root", name);
