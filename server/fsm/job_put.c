@@ -98,6 +98,27 @@ put_summary(struct apply *a, const struct job *j)
     state_put(a->t, a->index, SUMMARIES, s);
 }
 
+/* A version without a source of its own (reverted to, stopped, started again) has that of the
+ * newest version with the same specification. */
+static void
+carry_source(struct apply *a, const struct job *j)
+{
+    struct state_iter *it = state_job_versions(a->t, a->tmp, j->namespace, j->id);
+    struct job_submission *s = NULL;
+    struct job *v;
+
+    while (s == NULL && (v = state_next(it, a->tmp)) != NULL)
+        if (v->version != j->version && v->create_index == j->create_index &&
+            codec_equal(&type_job, v, j, F_SERVER))
+            s = state_get(a->t, a->tmp, SUBMISSIONS, v->namespace, v->id, v->version);
+    if (s == NULL)
+        return;
+    state_iter_end(it);
+    s->version = j->version;
+    s->job_modify_index = j->job_modify_index;
+    state_put(a->t, a->index, SUBMISSIONS, s);
+}
+
 void
 apply_put_job(struct apply *a, struct job *j, const struct job *old)
 {
@@ -111,6 +132,7 @@ apply_put_job(struct apply *a, struct job *j, const struct job *old)
            (j->version > old->version && j->job_modify_index > old->job_modify_index));
     apply_store_job(a, j);
     state_put(a->t, a->index, JOB_VERSIONS, j);
+    carry_source(a, j);
     state_trim_job_versions(a->t, a->index, j->namespace, j->id, STATE_JOB_VERSIONS_KEPT);
     put_summary(a, j);
     schedule(a, j);

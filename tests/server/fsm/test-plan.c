@@ -303,6 +303,50 @@ START_TEST(a_cancelled_evaluation_tells_no_numbers)
 }
 END_TEST
 
+/* --- versions --- */
+
+static struct job_submission *
+source_of(struct fx *f, uint64_t version)
+{
+    return READ(f, struct job_submission *,
+                state_get(rt, f->ctx, SUBMISSIONS, "default", "web", version));
+}
+
+static void
+register_with(struct fx *f, int count, const char *source)
+{
+    struct intent *in = intent_new(f, 0);
+    in->job_register = type_new(in, &type_intent_job_register);
+    in->job_register->job = make_job(f, "web", count);
+    if (source != NULL)
+        in->job_register->submission = type_new(in, &type_job_submission);
+    if (source != NULL)
+        in->job_register->submission->source = source;
+    ck_assert_int_eq(apply(f, in)->err.code, 0);
+}
+
+/* Stopped, started, reverted to: the version that is made has the source of what it is a copy of. */
+START_TEST(a_copy_of_a_version_has_its_source)
+{
+    struct fx *f = fx_new();
+    register_with(f, 1, "one");
+    register_with(f, 2, "two");
+    stop_job(f, "web", false, NULL);
+    ck_assert_str_eq(source_of(f, 2)->source, "two");
+    ck_assert_uint_eq(source_of(f, 2)->job_modify_index, get_job(f, "web")->job_modify_index);
+    register_with(f, 2, NULL); /* started */
+    ck_assert_str_eq(source_of(f, 3)->source, "two");
+    register_with(f, 1, NULL); /* reverted */
+    ck_assert_uint_eq(get_job(f, "web")->version, 4);
+    ck_assert_str_eq(source_of(f, 4)->source, "one");
+    register_with(f, 3, NULL); /* nothing is known of it */
+    ck_assert_ptr_null(source_of(f, 5));
+    register_with(f, 2, "another");
+    ck_assert_str_eq(source_of(f, 6)->source, "another");
+    fx_free(f);
+}
+END_TEST
+
 /* --- garbage --- */
 
 static struct intent *
@@ -644,7 +688,8 @@ TEST_SUITE_TIMEOUT("fsm-plan", 60, a_live_name_is_placed_once, a_system_name_is_
                    nobody_makes_room_for_what_is_not_placed, marks_hold_while_nothing_changed,
                    marks_hold_with_their_node_and_their_evaluation,
                    a_return_is_settled_of_the_silence_that_was_seen,
-                   a_cancelled_evaluation_tells_no_numbers, what_runs_again_is_not_collected,
+                   a_cancelled_evaluation_tells_no_numbers, a_copy_of_a_version_has_its_source,
+                   what_runs_again_is_not_collected,
                    what_a_job_wants_again_is_not_collected,
                    links_and_deployments_of_what_lives_are_not_collected,
                    placements_cost_what_they_are, evaluations_cost_what_they_are,
