@@ -23,6 +23,7 @@ enum {
     /* --- client: tasks --- */
     ENV_VALUE_MAX = 128 << 10, /* bytes of an interpolated text */
     ENV_DEPTH_MAX = 64,        /* nesting of what ${...} looks at */
+    ENV_MISSING_MAX = 32,      /* references without a value that a task's failure names */
     CLIENT_STATE_GIB = 16,     /* GiB of the local state; each allocation has a copy of its job */
     CLIENT_ROW_MAX = 32 << 20, /* bytes of a row of the local state */
     CLIENT_KEY_MAX = 400,      /* bytes of its key */

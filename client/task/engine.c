@@ -18,14 +18,13 @@ engine_place(const struct task_runner *tr)
 {
     const struct ground *g = tr->ar->g;
     const char *driver = tr->driver->can->name;
-    return (struct engine_place){.loop = g->loop,
-                                 .hand = str_list_has(&g->cfg.engines, driver) ? g->cfg.hand : NULL,
-                                 .driver = driver,
-                                 .alloc_id = tr->ar->id,
-                                 .task = tr->sm.t->name,
-                                 .started_ns = tr->sm.t->phase == TASK_LAUNCHING
-                                                   ? 0
-                                                   : tr->sm.t->state->started_at};
+    return (struct engine_place){
+        .loop = g->loop,
+        .hand = str_list_has(&g->cfg.engines, driver) ? g->cfg.hand : NULL,
+        .driver = driver,
+        .alloc_id = tr->ar->id,
+        .task = tr->sm.t->name,
+        .started_ns = tr->sm.t->phase == TASK_LAUNCHING ? 0 : tr->sm.t->state->started_at};
 }
 
 bool
@@ -160,7 +159,7 @@ engine_start(struct task_runner *tr)
     if (in)
         tr->engine = tr->driver->engine->start(&p, in, &events, tr, &e);
     if (!tr->engine)
-        tr->up->failed(tr, TASK_EVENT_DRIVER_FAILURE, e.text, false);
+        tr->up->failed(tr, in ? TASK_EVENT_DRIVER_FAILURE : TASK_EVENT_VALIDATION, e.text, false);
 }
 
 static void

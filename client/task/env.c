@@ -20,7 +20,8 @@
 struct env {
     struct str_map vars;
     const struct env_input *in;
-    const char *too_long; /* the first text that was, before its references were resolved */
+    const char *too_long;    /* the first text that was, before its references were resolved */
+    struct str_list missing; /* what a config refers to and nobody has */
 };
 
 /* --- names --- */
@@ -289,9 +290,8 @@ node_value(const struct env_input *in, const char *key)
         const char *key;
         const char *value;
     } rows[] = {
-        {"unique.id", n->id},           {"unique.name", n->name},
-        {"datacenter", n->datacenter},  {"class", n->node_class},
-        {"pool", n->node_pool},         {"region", in->region},
+        {"unique.id", n->id},     {"unique.name", n->name}, {"datacenter", n->datacenter},
+        {"class", n->node_class}, {"pool", n->node_pool},   {"region", in->region},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (strcmp(key, rows[i].key) == 0)
@@ -355,10 +355,51 @@ env_interpolate(const void *ctx, struct env *env, const char *s)
 int
 env_check(const struct env *env, struct err *e)
 {
+    if (env->missing.n > 0) {
+        auto_buf struct buf names = BUF_INIT(ENV_VALUE_MAX);
+        for (size_t i = 0; i < env->missing.n; i++)
+            buf_printf(&names, "%s${%.100s}", i > 0 ? ", " : "", env->missing.v[i]);
+        return err_set(e, -ERR_INVALID, "the config refers to what has no value: %s",
+                       buf_str(&names));
+    }
     return env->too_long ? err_set(e, -ERR_INVALID,
                                    "with its references resolved \"%s...\" is longer than %d bytes",
                                    env->too_long, ENV_VALUE_MAX)
                          : 0;
+}
+
+/* Of names that are ours; ${FOO} is for a shell. */
+static bool
+is_ours(const char *name)
+{
+    static const char *const roots[] = {"NOMAD_", "attr.", "meta.", "node.", "env."};
+    for (size_t i = 0; i < ARRAY_LEN(roots); i++)
+        if (str_prefix(name, roots[i]))
+            return true;
+    return false;
+}
+
+static bool
+is_noted(const struct env *env, const char *name)
+{
+    for (size_t i = 0; i < env->missing.n; i++)
+        if (str_eq(env->missing.v[i], name))
+            return true;
+    return false;
+}
+
+/* What the text refers to and has no value, each once. */
+static void
+note_missing(struct env *env, const char *s)
+{
+    auto_mem void *tmp = mem_ctx("references");
+    for (; (s = strstr(s, "${")) != NULL; s += 2) {
+        const char *name = NULL;
+        if (reference_at(tmp, s, &name) == 0 || !is_ours(name) || look_up(env, name) != NULL ||
+            env->missing.n >= ENV_MISSING_MAX || is_noted(env, name))
+            continue;
+        list_add(env, env->missing, mem_strdup(env, name));
+    }
 }
 
 static struct value *
@@ -368,8 +409,10 @@ interpolate_at(const void *ctx, struct env *env, const struct value *v, int dept
         return NULL;
     if (depth > ENV_DEPTH_MAX)
         return value_clone(ctx, v);
-    if (v->kind == VALUE_STRING)
+    if (v->kind == VALUE_STRING) {
+        note_missing(env, v->str.s);
         return value_str(ctx, env_interpolate(ctx, env, v->str.s));
+    }
     if (v->kind == VALUE_LIST) {
         struct value *l = value_list(ctx);
         for (size_t i = 0; i < v->list.n; i++)
@@ -378,8 +421,12 @@ interpolate_at(const void *ctx, struct env *env, const struct value *v, int dept
     }
     if (v->kind == VALUE_MAP) {
         struct value *m = value_map(ctx);
-        for (size_t i = 0; i < v->map.n; i++)
-            value_map_set(m, v->map.v[i].k, interpolate_at(ctx, env, v->map.v[i].v, depth + 1));
+        for (size_t i = 0; i < v->map.n; i++) {
+            const char *k = v->map.v[i].k;
+            note_missing(env, k);
+            value_map_set(m, env_interpolate(ctx, env, k),
+                          interpolate_at(ctx, env, v->map.v[i].v, depth + 1));
+        }
         return m;
     }
     return value_clone(ctx, v);

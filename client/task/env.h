@@ -47,10 +47,11 @@ const char *env_get(const struct env *env, const char *name);
 /* Replaces what resolves. The result is owned by ctx (or is `s` when nothing was replaced); it is
  * cut after ENV_VALUE_MAX bytes, which env_check() tells. */
 const char *env_interpolate(const void *ctx, struct env *env, const char *s);
-/* Strings at any depth; map keys stay. NULL stays NULL. */
+/* Strings at any depth, keys of maps as well. NULL stays NULL. A reference to NOMAD_*, attr, meta,
+ * node or env that has no value is told by env_check(); any other text in ${} stays. */
 struct value *env_interpolate_value(const void *ctx, struct env *env, const struct value *v);
-/* -ERR_INVALID: a text was too long, the environment's own included; to be asked before any is
- * used. */
+/* -ERR_INVALID: a text was too long, the environment's own included, or a value refers to what
+ * there is not; to be asked before any is used. */
 int env_check(const struct env *env, struct err *e);
 
 #endif

@@ -303,7 +303,9 @@ process_start(struct task_runner *tr)
     struct err e = ERR_INIT;
     struct launch_spec *spec = launch_spec_build(tmp, tr, &e);
     if (!spec) {
-        tr->up->failed(tr, TASK_EVENT_DRIVER_FAILURE, e.text, false);
+        tr->up->failed(tr,
+                       e.code == -ERR_INVALID ? TASK_EVENT_VALIDATION : TASK_EVENT_DRIVER_FAILURE,
+                       e.text, false);
         return;
     }
     tr->asked = true;

@@ -338,13 +338,12 @@ task_sm_start_failed(struct task_sm *m, int64_t now_ns, uint64_t rnd, const char
         ev->setup_error = mem_strdup(ev, why);
         task_event_detail(ev, "setup_error", "%s", why);
     }
-    ev->fails_task = !recoverable;
     emit(m, ev);
     if (m->t->kill)
         return killed(m, now_ns);
     if (m->t->rewind)
         return wait_again(m);
-    if (!recoverable)
+    if (!recoverable && m->cfg.attempts > 0) /* else the policy is what is told */
         return not_restarting(m, now_ns, "Error was unrecoverable");
     return apply_policy(m, now_ns, rnd);
 }

@@ -28,8 +28,8 @@ list_run(struct read *r, struct state_txn *t, struct err *e)
     return endpoint_pools_there(t, e) < 0 ? e->code : read_list(r, t, e);
 }
 
-const struct read_row read_node_pool_list = {
-    .tables = STATE_BIT(STATE_NODE_POOLS), .run = list_run};
+const struct read_row read_node_pool_list = {.tables = STATE_BIT(STATE_NODE_POOLS),
+                                             .run = list_run};
 
 static int
 get_run(struct read *r, struct state_txn *t, struct err *e)
@@ -91,6 +91,7 @@ prepare_delete(struct write *w, struct state_txn *t, struct err *e)
 {
     const struct node_pool_delete_request *req = w->req;
     struct intent_node_pool_delete *in = mem_new(w->ctx, struct intent_node_pool_delete);
+    struct err bad = ERR_INIT;
 
     (void)t;
     if (req->names.n == 0)
@@ -98,8 +99,8 @@ prepare_delete(struct write *w, struct state_txn *t, struct err *e)
     if (codec_check(&type_node_pool_delete_request, req, e) < 0)
         return e->code;
     for (size_t i = 0; i < req->names.n; i++)
-        if (pool_check_name(req->names.v[i], e) < 0)
-            return e->code;
+        if (pool_check_name(req->names.v[i], &bad) < 0) /* none can have it */
+            return err_set(e, -ERR_NOT_FOUND, "node pool \"%.128s\" not found", req->names.v[i]);
     *in = (struct intent_node_pool_delete){.names = req->names, .region = server_cfg(w->s)->region};
     w->in.node_pool_delete = in;
     return 0;

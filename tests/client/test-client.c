@@ -99,9 +99,10 @@ START_TEST(failure_has_its_exit_code)
     ck_assert_str_eq(world_event(x, "Not Restarting")->restart_reason, "Policy allows no restarts");
     ck_assert_int_eq(world_event(y, "Terminated")->signal, SIGTERM);
     ck_assert_int_eq(world_event(y, "Terminated")->exit_code, 128 + SIGTERM);
-    ck_assert_ptr_nonnull(world_event(z, "Driver Failure"));
+    ck_assert(!world_event(z, "Driver Failure")->fails_task); /* the last one says so */
+    ck_assert(world_event(z, "Not Restarting")->fails_task);
     ck_assert_ptr_nonnull(
-        strstr(world_event(k, "Driver Failure")->display_message, "did you mean \"command\""));
+        strstr(world_event(k, "Failed Validation")->display_message, "did you mean \"command\""));
     world_stop(&w);
 }
 END_TEST

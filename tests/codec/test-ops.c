@@ -131,6 +131,15 @@ START_TEST(in_place_changes)
     b.kill_timeout.v = 2;
     ck_assert(!codec_equal(&type_task, &a, &b, 0));
     ck_assert(codec_equal_but_inplace(&type_task, &a, &b));
+    /* as in a Nomad; logs that are switched off are another allocation's */
+    struct log_config l = {.max_files = {true, 3}}, k2 = {.max_files = {true, 4}};
+    a.log_config = &l;
+    b.log_config = &k2;
+    b.leader = true;
+    ck_assert(codec_equal_but_inplace(&type_task, &a, &b));
+    k2.disabled = true;
+    ck_assert(!codec_equal_but_inplace(&type_task, &a, &b));
+    k2.disabled = false;
     b.driver = "exec";
     ck_assert(!codec_equal_but_inplace(&type_task, &a, &b));
     struct job j = {.id = "a", .modify_index = 1}, k = {.id = "a", .modify_index = 2};

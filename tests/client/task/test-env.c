@@ -255,6 +255,46 @@ START_TEST(values_at_any_depth)
 }
 END_TEST
 
+START_TEST(keys_of_a_config_are_resolved)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct fixture *f = fixture(ctx);
+    struct env *e = env_build(ctx, &f->in);
+    struct value *v = value_map(ctx), *labels = value_map(ctx);
+    value_map_set(labels, "idx.${NOMAD_ALLOC_INDEX}", value_str(ctx, "x"));
+    value_map_set(v, "labels", labels);
+    const struct value *r = value_get(env_interpolate_value(ctx, e, v), "labels");
+    ck_assert_uint_eq(r->map.n, 1);
+    ck_assert_str_eq(r->map.v[0].k, "idx.3");
+    struct err why = ERR_INIT;
+    ck_assert_int_eq(env_check(e, &why), 0);
+}
+END_TEST
+
+START_TEST(a_config_refers_to_nothing_that_is_not_there)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct fixture *f = fixture(ctx);
+    struct env *e = env_build(ctx, &f->in);
+    struct value *v = value_map(ctx), *args = value_list(ctx);
+    static const char *const texts[] = {"${NOMAD_META_nope}", "${meta.nope} ${meta.rack} ${FOO}",
+                                        "${attr.no.such}", "${NOMAD_PORT_x}", "${NOMAD_PORT_x}",
+                                        "${NOMAD_TASK_NAME} $${x} ${a-b}"};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        value_list_add(args, value_str(ctx, texts[i]));
+    value_map_set(v, "args", args);
+    env_interpolate_value(ctx, e, v);
+    struct err why = ERR_INIT;
+    ck_assert_int_eq(env_check(e, &why), -ERR_INVALID);
+    ck_assert_str_eq(why.text, "the config refers to what has no value: ${NOMAD_META_nope}, ${meta.nope}, "
+                               "${attr.no.such}, ${NOMAD_PORT_x}");
+    struct env *other = env_build(ctx, &f->in);
+    ck_assert_str_eq(env_interpolate(ctx, other, "${NOMAD_META_nope}"), "${NOMAD_META_nope}"); /* of env */
+    struct err none = ERR_INIT;
+    ck_assert_int_eq(env_check(other, &none), 0);
+}
+END_TEST
+
 START_TEST(log_names)
 {
     uint64_t n;
@@ -391,6 +431,7 @@ END_TEST
 TEST_SUITE("env", ids_and_limits, meta_layers, ports, what_a_driver_maps_is_the_port_of_the_task,
            ports_and_meta_make_as_many_variables_as_registration_counts,
            own_variables_are_resolved, interpolation, a_text_that_grows_too_long_is_told,
-           values_at_any_depth, resolv_of_a_group,
+           values_at_any_depth, keys_of_a_config_are_resolved,
+           a_config_refers_to_nothing_that_is_not_there, resolv_of_a_group,
            what_is_put_into_resolv_conf_is_looked_at_again, log_names, log_seek, log_followed,
            cpu_rate_when_the_clock_is_set_back)
