@@ -204,7 +204,6 @@ group_open(struct select *s, struct group *g)
     g->rows = mem_array(s, uint32_t, s->n_rows);
     g->class_ok = mem_array(s, uint8_t, s->t->set->classes.n);
     g->affinity = affinity_column(s, s->rx, s->t, g->job, g->tg);
-    g->spread = spread_new(s, s->t, g->job, g->tg, g->count);
     g->base->nodes_evaluated = (int64_t)s->n_rows;
     g->base->nodes_in_pool = s->in_pool;
     g->base->node_pool = str_or(s->job->node_pool, POOL_DEFAULT);
@@ -212,6 +211,8 @@ group_open(struct select *s, struct group *g)
         map_put(s, g->base->nodes_available, s->available.v[i].k)->v = s->available.v[i].v;
     group_filter(s, g);
     group_powers(s, g);
+    g->spread =
+        spread_new(s, s->t, g->job, g->tg, &(struct spread_rows){g->rows, g->n_rows, g->count});
 }
 
 static const struct select_req no_req = {0};
@@ -283,6 +284,7 @@ heaps_pop(struct select *s, const struct group *g, struct heaps *hs, struct cand
 {
     struct heap *best = NULL;
     struct cand top = {0};
+    double lowest = 0; /* targets of spreads come before scores */
 
     for (size_t i = 0; i < hs->n; i++) {
         struct heap *h = &hs->v[i];
@@ -291,9 +293,11 @@ heaps_pop(struct select *s, const struct group *g, struct heaps *hs, struct cand
         if (h->n == 0)
             continue;
         struct cand c = {whole_score(g, h, &h->v[0]), h->v[0].row, h->v[0].stamp};
-        if (best == NULL || heap_better(h, &c, &top)) {
+        double level = h->parts != 0 ? spread_level(g->spread, h->bucket) : 0;
+        if (best == NULL || level < lowest || (level == lowest && heap_better(h, &c, &top))) {
             best = h;
             top = c;
+            lowest = level;
         }
     }
     if (best == NULL)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Spreads (see spread.h).
+ * Spreads (see spread.h), and affinities. In this order: the blocks, one for each attribute, and
+ * what is wanted of its values; buckets, the combinations of values that rows have; their scores,
+ * and how far they are from the targets; affinities.
  */
 #include "server/sched/spread.h"
 
@@ -18,7 +20,10 @@
 struct spread_value {
     int64_t use;
     bool used;      /* has, or had, an allocation */
+    bool named;     /* by a target */
+    bool open;      /* some row that may take the group has this value */
     double desired; /* NO_TARGET: neither named nor covered by what the targets leave */
+    double share;   /* the same, but what the targets leave is for all the others together */
     double score;
 };
 
@@ -64,10 +69,28 @@ blocks_add(const void *ctx, struct spread_set *s, const struct spread_list *l)
     }
 }
 
+/* What is wanted of each value, if the others get theirs. */
+static void
+share_rest(struct spread_block *b, const struct spread_rows *rows, double rest)
+{
+    size_t others = 0;
+
+    for (size_t i = 0; i < rows->n; i++)
+        if (b->prop->no[rows->v[i]] != PROP_NONE)
+            b->v[b->prop->no[rows->v[i]]].open = true;
+    for (size_t i = 0; i < b->prop->n; i++)
+        others += b->v[i].open && !b->v[i].named;
+    for (size_t i = 0; i < b->prop->n; i++)
+        b->v[i].share = b->v[i].named ? b->v[i].desired
+                        : rest > 0    ? rest / (double)(others > 0 ? others : 1)
+                                      : 0;
+}
+
 static void
 block_open(const void *ctx, struct spread_block *b, const struct node_table *t, double count,
-           const int32_t *use)
+           const struct spread_rows *rows)
 {
+    const int32_t *use = rows->use;
     const struct spread_target_list *targets = &b->said->spread_target;
     double sum = 0, rest = NO_TARGET;
 
@@ -81,9 +104,12 @@ block_open(const void *ctx, struct spread_block *b, const struct node_table *t, 
         rest = count - sum;
     for (size_t i = 0; i < b->prop->n; i++)
         b->v[i].desired = rest;
-    for (size_t i = 0; i < targets->n; i++)
-        b->v[prop_number(b->prop, str_or(targets->v[i]->value, ""))].desired =
-            (double)targets->v[i]->percent / 100 * count;
+    for (size_t i = 0; i < targets->n; i++) {
+        struct spread_value *v = &b->v[prop_number(b->prop, str_or(targets->v[i]->value, ""))];
+        v->named = true;
+        v->desired = (double)targets->v[i]->percent / 100 * count;
+    }
+    share_rest(b, rows, rest);
     for (size_t row = 0; row < t->n; row++) {
         if (use[row] == 0 || b->prop->no[row] == PROP_NONE)
             continue;
@@ -162,6 +188,19 @@ score_targets(struct spread_block *b, double weights)
             b->v[i].score = lowest;
 }
 
+/* Up to its share, to a part of one above it, beyond. */
+static double
+level_of(const struct spread_block *b, uint32_t no)
+{
+    static const double none = 1e-9; /* of a sum of percents */
+
+    if (b->said->spread_target.n == 0)
+        return 0;
+    if (no == PROP_NONE || (double)b->v[no].use >= b->v[no].share - none)
+        return 2;
+    return (double)(b->v[no].use + 1) > b->v[no].share + none;
+}
+
 static void
 score(struct spread_set *s)
 {
@@ -172,9 +211,10 @@ score(struct spread_set *s)
             score_targets(&s->v[b], s->weights);
     }
     for (size_t i = 0; i < s->n_buckets; i++) {
-        s->score[i] = 0;
+        s->score[i] = s->level[i] = 0;
         for (size_t b = 0; b < s->n; b++) {
             uint32_t no = s->of[i * s->n + b];
+            s->level[i] += level_of(&s->v[b], no) * s->v[b].weight / s->weights;
             s->score[i] += no == PROP_NONE ? -1 : s->v[b].v[no].score;
         }
     }
@@ -182,7 +222,7 @@ score(struct spread_set *s)
 
 struct spread_set *
 spread_new(const void *ctx, const struct node_table *t, const struct job *job,
-           const struct task_group *tg, const int32_t *use)
+           const struct task_group *tg, const struct spread_rows *rows)
 {
     struct spread_set *s;
 
@@ -193,9 +233,10 @@ spread_new(const void *ctx, const struct node_table *t, const struct job *job,
     blocks_add(s, s, &job->spreads);
     s->weights = s->weights > 0 ? s->weights : 1;
     for (size_t b = 0; b < s->n; b++)
-        block_open(s, &s->v[b], t, (double)tg->count.v, use);
+        block_open(s, &s->v[b], t, (double)tg->count.v, rows);
     buckets_open(s, s, t->n);
     s->score = mem_array(s, double, s->n_buckets);
+    s->level = mem_array(s, double, s->n_buckets);
     score(s);
     return s;
 }
@@ -213,13 +254,26 @@ spread_use(struct spread_set *s, uint32_t row, int sign)
     s->stale = true;
 }
 
-double
-spread_score(struct spread_set *s, uint32_t bucket)
+static void
+refresh(struct spread_set *s)
 {
     if (s->stale)
         score(s);
     s->stale = false;
+}
+
+double
+spread_score(struct spread_set *s, uint32_t bucket)
+{
+    refresh(s);
     return s->score[bucket];
+}
+
+double
+spread_level(struct spread_set *s, uint32_t bucket)
+{
+    refresh(s);
+    return s->level[bucket];
 }
 
 /* --- affinities --- */

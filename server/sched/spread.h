@@ -21,17 +21,26 @@ struct spread_set {
     uint32_t *of;     /* bucket * n + block: number of the value, PROP_NONE: none */
     bool stale;       /* the uses have changed since the scores were made */
     double *score;    /* bucket: as the uses are now */
+    double *level;    /* bucket: likewise */
     size_t n_buckets;
 };
 
-/* `use`: row -> allocations of the group that are there. NULL when nothing is to be spread. Owned
- * by ctx. */
+/* Rows that may take an allocation of the group, and those that are there: `use`, by row. */
+struct spread_rows {
+    const uint32_t *v;
+    size_t n;
+    const int32_t *use;
+};
+/* NULL when nothing is to be spread. Owned by ctx. */
 struct spread_set *spread_new(const void *ctx, const struct node_table *t, const struct job *job,
-                              const struct task_group *tg, const int32_t *use);
+                              const struct task_group *tg, const struct spread_rows *rows);
 /* One more (1) or one less (-1) of the group is on the row. */
 void spread_use(struct spread_set *s, uint32_t row, int sign);
 /* As the uses are now. */
 double spread_score(struct spread_set *s, uint32_t bucket);
+/* What one more there does to the targets, before all scores: 0: they allow it whole; up to 1: with
+ * a part of one; up to 2: they have what they want, there. */
+double spread_level(struct spread_set *s, uint32_t bucket);
 
 /* The part of one block with targets: how much one more at a value that has `use` of `desired`
  * (above 0) helps, -1 .. 1 and below. */

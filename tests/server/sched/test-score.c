@@ -454,6 +454,72 @@ START_TEST(mean_of_all)
 }
 END_TEST
 
-TEST_SUITE("score", neighbours, penalties, distinct_racks, arithmetic, affinity_sums,
-           affinity_chooses, spread_parts, spread_of_nothing, spread_unnamed, spread_two,
-           spread_trace, spread_evenly, mean_of_all)
+/* Two nodes in each of three datacenters, one of the six filled more than the others; how many are where. */
+static void
+spread_by(const uint64_t percent[3], int64_t count, int64_t room, int64_t ret[3])
+{
+    static const char *const dc[] = {"dc1", "dc2", "dc3"};
+    struct harness *h = h_new();
+    char name[8];
+
+    for (int i = 0; i < 6; i++) {
+        snprintf(name, sizeof(name), "n%d", i);
+        struct node *n = h_node(h, name);
+        in_dc(n, dc[i % 3], NULL);
+        n->node_max_allocs = i % 3 == 0 && room > 0 ? room / 2 : 0;
+    }
+    h_node(h, "far")->node_pool = "other"; /* another value, for none of the group */
+    in_dc(h_find(h, "far"), "dc4", NULL);
+    if (room == 0)
+        used(h, "n2", 2000, 4000);
+    struct job *j = h_job(h, "web", JOB_SERVICE, count);
+    struct spread *s = spread_over(j, "${node.datacenter}", 100);
+    for (int i = 0; i < 3; i++)
+        if (percent[i] > 0)
+            target(j, s, dc[i], percent[i]);
+    j->task_groups.v[0]->tasks.v[0]->resources->cpu.v = 50;
+    j->task_groups.v[0]->tasks.v[0]->resources->memory_mb.v = 50;
+    h_register(h, j);
+    h_eval(h, "web");
+    ck_assert_uint_eq(h_live(h, "web"), (size_t)count);
+    ret[0] = ret[1] = ret[2] = 0;
+    for (size_t i = 0; i < h->allocs.n; i++)
+        for (size_t k = 0; k < h->nodes.n; k++)
+            if (str_eq(h->allocs.v[i]->job_id, "web") &&
+                str_eq(h->nodes.v[k]->id, h->allocs.v[i]->node_id))
+                ret[h->nodes.v[k]->datacenter[2] - '1']++;
+    h_free(h);
+}
+
+START_TEST(percents_are_met_to_within_one)
+{
+    static const struct {
+        uint64_t percent[3];
+        int64_t count, room; /* of dc1; 0: enough */
+        int64_t want[3];
+    } rows[] = {
+        {{50, 0, 0}, 12, 0, {6, 3, 3}},    {{70, 30, 0}, 10, 0, {7, 3, 0}},
+        {{60, 20, 0}, 10, 0, {6, 2, 2}},   {{10, 10, 80}, 20, 0, {2, 2, 16}},
+        {{100, 0, 0}, 7, 0, {7, 0, 0}},    {{50, 25, 25}, 4, 0, {2, 1, 1}},
+        {{50, 0, 0}, 12, 4, {4, 4, 4}}, /* no more room: the others take it */
+    };
+    int64_t got[3];
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        spread_by(rows[i].percent, rows[i].count, rows[i].room, got);
+        for (int k = 0; k < 3; k++)
+            ck_assert_msg(got[k] == rows[i].want[k], "row %zu: %d %d %d", i, (int)got[0],
+                          (int)got[1], (int)got[2]);
+    }
+    /* of what is no whole number, each has its share up or down */
+    spread_by((const uint64_t[]){34, 33, 33}, 10, 0, got);
+    for (int k = 0; k < 3; k++)
+        ck_assert(got[k] == 3 || got[k] == 4);
+    spread_by((const uint64_t[]){45, 45, 0}, 5, 0, got);
+    ck_assert((got[0] == 2 || got[0] == 3) && (got[1] == 2 || got[1] == 3) && got[2] <= 1);
+}
+END_TEST
+
+TEST_SUITE("score", percents_are_met_to_within_one, neighbours, penalties, distinct_racks, arithmetic,
+           affinity_sums, affinity_chooses, spread_parts, spread_of_nothing, spread_unnamed,
+           spread_two, spread_trace, spread_evenly, mean_of_all)
