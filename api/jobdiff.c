@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Job differences: the generic diff of the codec, cut into JobDiff, TaskGroupDiff and TaskDiff.
+ *
+ * In this order: what is compared of a job; the diff into structs of the API, from the job down to
+ * its tasks; and last the annotations, which say what a plan would do about it.
  */
 #include "api/jobdiff.h"
 
@@ -292,6 +295,11 @@ job_diff_annotate(struct job_diff *d, const struct job *old, const struct job *n
             add_update(g, "create/destroy update", u->destructive_update);
         }
         annotate_count(g, a, b);
+        const char *whole = str_eq(g->type, "Added")     ? "forces create"
+                            : str_eq(g->type, "Deleted") ? "forces destroy"
+                                                         : NULL;
+        for (size_t j = 0; whole != NULL && j < g->tasks.n; j++)
+            list_add(g->tasks.v[j], g->tasks.v[j]->annotations, whole);
         for (size_t j = 0; a && b && j < g->tasks.n; j++)
             annotate_task(g->tasks.v[j], group_task(a, g->tasks.v[j]->name),
                           group_task(b, g->tasks.v[j]->name));

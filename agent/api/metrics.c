@@ -465,6 +465,14 @@ send_json(struct ask *a, const struct gauges *g, const struct jobs *jobs)
     buf_puts(&b, "],\"Samples\":[");
     put_sums_json(&b, g, false);
     buf_puts(&b, "]}");
+    struct value *v = NULL;
+    struct err e = ERR_INIT;
+    if (a->pretty && buf_error(&b) == 0 &&
+        json_decode_value(a, SLICE(b.data, b.len), BUDGET(8 * API_ANSWER_MAX), &v, &e) == 0) {
+        buf_done(&b);
+        ask_value(a, v);
+        return;
+    }
     send_text(a, &b, "application/json");
 }
 

@@ -104,7 +104,8 @@ struct change { /* a talloc context */
 static int
 check_key(const char *k, struct err *e)
 {
-    if (str_empty(k) || strlen(k) > CLIENT_META_KEY_MAX || strpbrk(k, " {}$\"\n"))
+    if (str_empty(k) || strlen(k) > CLIENT_META_KEY_MAX || strpbrk(k, " {}$\"\n") ||
+        *k == '.' || k[strlen(k) - 1] == '.' || strstr(k, "..") != NULL)
         return err_set(e, -ERR_INVALID,
                        "\"%.64s\" is not a key of metadata: 1 to %d bytes that may stand in "
                        "\"${meta.…}\"",

@@ -58,7 +58,7 @@ display_restarting(const void *ctx, const struct task_event *ev)
 {
     char d[DURATION_TEXT];
     const char *in = duration_format(ev->start_delay, d);
-    if (str_empty(ev->restart_reason))
+    if (str_empty(ev->restart_reason) || str_eq(ev->restart_reason, TASK_RESTART_POLICY))
         return mem_printf(ctx, "Task restarting in %s", in);
     return mem_printf(ctx, "%s - Task restarting in %s", ev->restart_reason, in);
 }

@@ -219,7 +219,7 @@ apply_policy(struct task_sm *m, int64_t now_ns, uint64_t rnd)
     }
     t->attempts++;
     if (t->attempts <= m->cfg.attempts)
-        return restart_after(m, now_ns, "Restart within policy", jitter(m->cfg.delay_ns, rnd));
+        return restart_after(m, now_ns, TASK_RESTART_POLICY, jitter(m->cfg.delay_ns, rnd));
     if (m->cfg.mode_delay) {
         int64_t left = t->window_start + m->cfg.interval_ns - now_ns;
         return restart_after(m, now_ns, "Exceeded allowed attempts, applying a delay",

@@ -128,6 +128,7 @@ bool task_sm_unwanted(const struct client_task *t);
 #define TASK_EVENT_RECEIVED "Received"
 #define TASK_EVENT_SETUP "Task Setup"
 #define TASK_EVENT_DRIVER "Driver"
+#define TASK_RESTART_POLICY "Restart within policy" /* the reason that goes without saying */
 #define TASK_EVENT_DRIVER_FAILURE "Driver Failure"
 #define TASK_EVENT_SETUP_FAILURE "Setup Failure"
 #define TASK_EVENT_VALIDATION "Failed Validation"

@@ -120,6 +120,24 @@ START_TEST(groups_and_tasks)
 }
 END_TEST
 
+START_TEST(tasks_of_a_new_group_are_created)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct job *a = parse(ctx, base);
+    for (int gone = 0; gone < 2; gone++) {
+        const struct job *was = gone ? a : NULL, *now = gone ? NULL : a;
+        struct job_diff *d = job_diff(ctx, was, now, false);
+        job_diff_annotate(d, was, now, NULL);
+        for (size_t g = 0; g < d->task_groups.n; g++)
+            for (size_t i = 0; i < d->task_groups.v[g]->tasks.n; i++) {
+                const struct task_diff *t = d->task_groups.v[g]->tasks.v[i];
+                ck_assert_uint_eq(t->annotations.n, 1);
+                ck_assert_str_eq(t->annotations.v[0], gone ? "forces destroy" : "forces create");
+            }
+    }
+}
+END_TEST
+
 START_TEST(in_place_only)
 {
     auto_mem void *ctx = mem_ctx("test");
@@ -154,5 +172,6 @@ START_TEST(new_and_deleted_jobs)
 }
 END_TEST
 
-TEST_SUITE("job diff", equal_jobs_have_no_diff, job_level_changes, groups_and_tasks, in_place_only,
+TEST_SUITE("job diff", equal_jobs_have_no_diff, job_level_changes, groups_and_tasks,
+           tasks_of_a_new_group_are_created, in_place_only,
            contextual_shows_the_rest_of_a_changed_object, new_and_deleted_jobs)

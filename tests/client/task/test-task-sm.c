@@ -75,7 +75,7 @@ START_TEST(service_success_restarts)
     ck_assert_int_eq((int64_t)m.t->state->restarts, 1);
     ck_assert_str_eq(m.t->state->state, "pending");
     ck_assert_str_eq(last_event(&m)->display_message,
-                     "Restart within policy - Task restarting in 4s");
+                     "Task restarting in 4s");
 }
 END_TEST
 
