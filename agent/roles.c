@@ -127,12 +127,18 @@ retry_max(const struct agent_server *s)
     return n != 0 ? n : s->retry_max_attempts;
 }
 
-/* A server alone is heard by others where whoever is on its network may hear it. */
-static bool
-gossips(const struct agent_config *c)
+/* Where this server hears others; NULL: it does not. A server alone is heard by others where
+ * whoever is on its network may hear it; advertised at loopback, it is heard there alone. */
+static const char *
+gossip_addr(const struct roles *r)
 {
-    return c->server->bootstrap_expect > 1 || c->server->plain_rpc ||
-           config_is_loopback(config_serf_addr(c));
+    const struct agent_config *c = r->rc.cfg;
+    const char *bind = config_serf_addr(c);
+    if (c->server->bootstrap_expect > 1 || c->server->plain_rpc || config_is_loopback(bind))
+        return bind;
+    return config_is_loopback(r->serf_advertise) && config_is_loopback(r->rpc_advertise)
+               ? r->serf_advertise
+               : NULL;
 }
 
 /* Where other servers are reached, and reach this one. */
@@ -144,9 +150,9 @@ listen_to_servers(struct roles *r, struct err *e)
     const struct rpc_service *join = server_join_services(r->server, &n);
 
     rpc_server_give(r->rpc, SERVER_PEER_BYTE, server_peer_take, r->server);
-    if (!gossips(r->rc.cfg))
+    if (gossip_addr(r) == NULL)
         return 0;
-    if (addr_parse(config_serf_addr(r->rc.cfg), 0, &a, e) < 0)
+    if (addr_parse(gossip_addr(r), 0, &a, e) < 0)
         return e->code;
     r->join = rpc_listen(r->rc.loop, &a, join, n, r->server, e);
     return r->join ? 0 : err_prefix(e, "serf");
@@ -168,7 +174,7 @@ start_server(struct roles *r, struct err *e)
         .authoritative_region = s->authoritative_region,
         .rpc_addr = r->rpc_advertise,
         .serf_addr = r->serf_advertise,
-        .serf_bind = gossips(c) ? config_serf_addr(c) : NULL,
+        .serf_bind = gossip_addr(r),
         .http_addr = r->http_advertise,
         .version = NOMAD_VERSION,
         .admit = admit_job,
