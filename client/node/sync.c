@@ -19,6 +19,11 @@
 #include "common/str.h"
 
 #define LIST_WAIT_NS (300 * NS_PER_S)
+/* Where heartbeats are frequent, since nodes are few, the list is asked for more often than they
+ * are due: a server that stands still is left for another one by then. */
+#define LIST_SHORT_NS (5 * NS_PER_S)
+#define LIST_SHORT_TTL_NS (30 * NS_PER_S)
+#define LIST_LATE_MS 1500 /* after the wait; then the server is taken to stand still */
 
 struct sync {
     struct ground *g;
@@ -42,6 +47,16 @@ struct sync {
     int64_t update_backoff_ms;
     bool beat_after_report;
 };
+
+/* Nothing else tells a client of few words that its server stands still. */
+static bool
+is_impatient(const struct sync *s)
+{
+    const struct registration *r = s->reg;
+
+    return s->index != 0 && r->ttl_ns > 0 && r->ttl_ns <= LIST_SHORT_TTL_NS &&
+           known_others(r->known) && s->g->cfg.leave != NULL;
+}
 
 static void list_send(struct sync *s);
 static void update_send(struct sync *s);
@@ -145,7 +160,13 @@ on_list(void *arg, const struct err *e, const void *resp)
     } else if (e) {
         if (e->code == -ERR_NOT_FOUND || e->code == -ERR_FORBIDDEN)
             register_beat_now(s->reg); /* its answer decides about registering again */
-        list_retry(s, "list of allocations was not received", e);
+        if (e->code == -ERR_TIMEOUT && is_impatient(s)) {
+            log_info("client", "the server does not answer: another one is asked", NULL);
+            s->g->cfg.leave(s->g->cfg.servers_arg);
+            list_send(s);
+        } else {
+            list_retry(s, "list of allocations was not received", e);
+        }
     } else {
         s->list_backoff_ms = 0;
         take_list(s, resp);
@@ -160,14 +181,15 @@ list_send(struct sync *s)
         return;
     /* The first list ends what is not in it: it must not come from a server that lags behind. Later
      * ones are held against the index of the one before. */
-    struct rpc_envelope env = {
-        .min_index = s->index, .wait = LIST_WAIT_NS, .stale = s->index != 0};
+    bool soon = is_impatient(s);
+    int64_t wait = soon ? LIST_SHORT_NS : LIST_WAIT_NS;
+    struct rpc_envelope env = {.min_index = s->index, .wait = wait, .stale = s->index != 0};
     struct node_client_allocs_request req = {.node_id = s->g->node_id,
                                              .secret_id = s->g->secret,
                                              .known = s->index != 0 ? s->listed : 0,
                                              .agent_run = s->g->run};
     struct rpc_request r = {RPC_NODE_GET_CLIENT_ALLOCS, &req, &env,
-                            (LIST_WAIT_NS + LIST_WAIT_NS / 16) / NS_PER_MS + 10 * 1000};
+                            (wait + wait / 16) / NS_PER_MS + (soon ? LIST_LATE_MS : 10 * 1000)};
     s->list_sent_ns = clock_mono_ns();
     hold_take(&s->g->hold);
     s->list_call = rpc_send(s->g->rpc, &r, on_list, s);
