@@ -22,6 +22,11 @@
 #include "common/str.h"
 #include "hand/hand.h"
 
+/* More than that at once is a burst, in which files of the engine are full within a moment. */
+enum { MUCH_BYTES = 256 << 10 };
+#define BEHIND_NS (100 * NS_PER_MS)
+#define STALLED_NS (500 * NS_PER_MS)
+
 struct container_wait {
     struct container_wait *prev, *next;
     struct container *c;
@@ -39,6 +44,9 @@ struct container {
     struct timer *end_again, *output_again, *linger, *orphan;
     struct container_wait *waits;
     struct hand_state state; /* strings are the container's */
+    bool catching;           /* what there is, from file to file, and not what comes */
+    bool behind;             /* ... to begin with: what comes was left */
+    bool lingered;
     bool ended, drained, told, failing;
 };
 
@@ -124,14 +132,21 @@ look_for_alloc(void *arg)
 
 /* --- its end --- */
 
+/* Something keeps the output open, or there is much of it: all that is there is asked for once
+ * more, and then as long as some comes. */
 static void
 on_linger(void *arg)
 {
     struct container *c = arg;
     c->linger = NULL;
-    c->drained = true;
     engine_cancel(TAKE(c->output));
     timer_stop(TAKE(c->output_again));
+    c->drained = c->lingered;
+    if (!c->lingered) {
+        c->lingered = true;
+        c->linger = timer_start(c->h->loop, HAND_LINGER_MS, on_linger, c);
+        ask_output(c);
+    }
     step(c);
 }
 
@@ -201,15 +216,32 @@ ask_end(void *arg)
 
 /* --- its output --- */
 
+/* A stream that is followed jumps to the newest file of dockerd when the reader is more than one
+ * file behind, and dockerd tells nobody (its follow.go). A stream that only brings what exists goes
+ * from file to file: it takes the other's place until the hand has caught up. */
+static bool
+following(const struct container *c)
+{
+    return !c->ended && !c->catching;
+}
+
 static bool
 on_output(void *arg, const struct http_resp *r, const void *p, size_t n)
 {
     struct container *c = arg;
     (void)r;
+    if (following(c) && !engine_is_podman(c->h)) /* whose times are seconds */
+        log_behind(c->log, log_fresh(c->log) > MUCH_BYTES ? BEHIND_NS : STALLED_NS);
+    if (c->linger && c->lingered) {
+        timer_stop(c->linger);
+        c->linger = timer_start(c->h->loop, HAND_LINGER_MS, on_linger, c);
+    }
     int code = log_feed(c->log, p, n);
-    if (code == 0)
+    if (code == 0) {
         c->failing = false;
-    else if (!c->failing) {
+    } else if (code == -ERR_BUSY) {
+        c->catching = c->behind = true;
+    } else if (!c->failing) {
         c->failing = true;
         log_warn("hand", "a container's output is not written: trying again", "container", c->id,
                  "task", c->task, "error", err_name(code), NULL);
@@ -222,7 +254,14 @@ on_output_over(void *arg, int status, const struct value *doc, const struct err 
 {
     struct container *c = arg;
     (void)doc;
+    bool jumped = c->catching && c->behind;
     c->output = NULL;
+    c->behind = false;
+    if (jumped) { /* it was stopped by us */
+        ask_output(c);
+        return;
+    }
+    c->catching = c->catching && (e || log_fresh(c->log) > MUCH_BYTES);
     if (!e && status < 300 && log_end(c->log) < 0) {
         c->output_again = timer_start(c->h->loop, HAND_AGAIN_MS, ask_output, c);
         return;
@@ -244,12 +283,13 @@ ask_output(void *arg)
     char since[48];
     auto_mem void *tmp = mem_ctx("target");
     c->output_again = NULL;
+    log_behind(c->log, 0);
     c->output = engine_ask(
         c->h, &(struct engine_ask){
                   .method = "GET",
                   .target = mem_printf(
                       tmp, "/containers/%s/logs?follow=%d&stdout=1&stderr=1&timestamps=1&since=%s",
-                      c->id, !c->ended, log_since(c->log, since)),
+                      c->id, following(c), log_since(c->log, since)),
                   .on_body = on_output,
                   .done = on_output_over,
                   .arg = c});

@@ -192,6 +192,10 @@ void log_shape(struct hand_log *l, const struct log_shape *s);
 int log_of(struct hand_log *l, const char *container);
 /* Where the engine is to begin: "SECONDS.NANOSECONDS". Forgets the rest of a message. */
 const char *log_since(struct hand_log *l, char ret[48]);
+int64_t log_fresh(const struct hand_log *l); /* new bytes since log_since() */
+/* From now on what comes must be no older than that, or log_feed() fails: -ERR_BUSY, and nothing of
+ * it is taken. 0: it may be. */
+void log_behind(struct hand_log *l, int64_t ns);
 /* Bytes of the engine's stream with timestamps. -ERR_CORRUPT; -errno of a write: what is not
  * written comes again after log_since(). */
 int log_feed(struct hand_log *l, const void *p, size_t n);

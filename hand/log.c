@@ -9,10 +9,13 @@
  *   stamp     the engine's time of the newest message
  *   before    what `at` was ahead of the first message of that time
  *
- * The notes (.TASK.hand: container, stamp and before of both streams) are written after each
- * message. They may be older than the files, never newer: the engine is asked for all from `stamp`
+ * The notes (.TASK.hand: container, stamp and before of both streams) are written after what came
+ * at once. They may be older than the files, never newer: the engine is asked for all from `stamp`
  * on, and what is in the files already, `written - before` bytes of that, is left out. Where the
  * clock went back and the hand was killed as well, some lines may be there twice.
+ *
+ * An engine keeps a bounded part of the output. When it has the newest message no more, all up to
+ * its oldest one is lost: a line of the log says so.
  *
  * Engines frame each message (common/frame.h: its type is the stream) and put its time in front;
  * those of a terminal are not framed.
@@ -33,6 +36,7 @@
 #include "hand/hand.h"
 
 #define LOGS "alloc/logs"
+#define SKEW_NS (NS_PER_S / 2) /* the streams of a container are in order but for that */
 enum {
     STAMP_LEN = 30,      /* of an engine's time, and a blank behind it */
     TTY_PART = 16 << 10, /* bytes of a line that come at once */
@@ -40,6 +44,7 @@ enum {
     FILE_BYTES_DEFAULT = 10 << 20,
     ENTRIES_MAX = 65536,
     NOTES_MAX = 512,
+    PENDING_BYTES = 256 << 10, /* that are written at once */
     OUT = 0,
     ERR = 1,
 };
@@ -50,6 +55,8 @@ struct output {
     int64_t first; /* oldest that is there */
     int64_t size;  /* of the last file */
     int64_t at, stamp, before;
+    int64_t noted, noted_before, noted_at; /* those of what is in the files */
+    struct buf pending;                    /* what comes behind the files */
     bool replayed; /* what comes is in the files, as long as it is older than `stamp` */
 };
 
@@ -61,6 +68,8 @@ struct hand_log {
     bool tty;
     struct output out[2];
     struct buf frame; /* what came of a message */
+    int64_t fresh;    /* bytes that were not known, since the engine was asked */
+    int64_t behind_ns; /* 0: what comes may be old; else the stream stops where it is older */
 };
 
 static const char *const names[2] = {"stdout", "stderr"};
@@ -145,7 +154,7 @@ next_file(struct hand_log *l, int i)
 static int64_t
 written(const struct hand_log *l, int i)
 {
-    return l->out[i].index * l->file_bytes + l->out[i].size;
+    return l->out[i].index * l->file_bytes + l->out[i].size + (int64_t)l->out[i].pending.len;
 }
 
 static int
@@ -171,6 +180,32 @@ write_bytes(struct hand_log *l, int i, const uint8_t *p, size_t n)
     return 0;
 }
 
+/* What could not be written comes again: the notes do not have it. */
+static int
+flush(struct hand_log *l, int i)
+{
+    struct output *o = &l->out[i];
+    int r = o->pending.len ? write_bytes(l, i, o->pending.data, o->pending.len) : 0;
+    buf_reset(&o->pending);
+    if (r == 0) {
+        o->noted = o->stamp;
+        o->noted_before = o->before;
+        o->noted_at = o->at;
+    } else {
+        o->stamp = o->noted;
+        o->before = o->noted_before;
+        o->at = o->noted_at;
+    }
+    return r;
+}
+
+static int
+put(struct hand_log *l, int i, const uint8_t *p, size_t n)
+{
+    buf_put(&l->out[i].pending, p, n);
+    return l->out[i].pending.len < PENDING_BYTES ? 0 : flush(l, i);
+}
+
 /* --- the notes --- */
 
 static const char *
@@ -188,10 +223,19 @@ save(struct hand_log *l)
         openat(l->dir, notes_name(tmp, l), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
-    const char *text = mem_printf(tmp, "%-127.127s %020lld %020lld %020lld %020lld\n", l->container,
-                                  (long long)l->out[OUT].stamp, (long long)l->out[OUT].before,
-                                  (long long)l->out[ERR].stamp, (long long)l->out[ERR].before);
+    const struct output *a = &l->out[OUT], *b = &l->out[ERR];
+    const char *text =
+        mem_printf(tmp, "%-127.127s %020lld %020lld %020lld %020lld %020lld %020lld\n",
+                   l->container, (long long)a->stamp, (long long)a->before, (long long)b->stamp,
+                   (long long)b->before, (long long)a->at, (long long)b->at);
     return fd_pwrite_full(fd, text, strlen(text), 0);
+}
+
+static int
+save_all(struct hand_log *l)
+{
+    int r = flush(l, OUT), k = flush(l, ERR);
+    return r < 0 ? r : k < 0 ? k : save(l);
 }
 
 static bool
@@ -199,14 +243,20 @@ load(struct hand_log *l)
 {
     auto_mem void *tmp = mem_ctx("notes");
     char *text = NULL, id[HAND_ID_MAX];
-    long long n[4];
+    int found = 0;
+    long long n[6];
     if (file_read(tmp, l->dir, notes_name(tmp, l), NOTES_MAX, &text, NULL) < 0 ||
-        sscanf(text, "%127s %lld %lld %lld %lld", id, &n[0], &n[1], &n[2], &n[3]) != 5 ||
+        (found = sscanf(text, "%127s %lld %lld %lld %lld %lld %lld", id, &n[0], &n[1], &n[2], &n[3],
+                        &n[4], &n[5])) < 5 ||
         !str_eq(id, l->container))
         return false;
     for (int i = 0; i < 2; i++) {
         l->out[i].stamp = n[2 * i];
         l->out[i].before = n[2 * i + 1];
+        l->out[i].noted = l->out[i].stamp;
+        l->out[i].noted_before = l->out[i].before;
+        l->out[i].noted_at = found == 7 ? n[4 + i] : -1; /* of an earlier release */
+        l->out[i].at = l->out[i].noted_at;
     }
     return true;
 }
@@ -229,6 +279,8 @@ log_open(const void *ctx, struct hand *h, const char *alloc, const char *task, s
     l->task = mem_strdup(l, task);
     l->out[OUT].fd = l->out[ERR].fd = -1;
     buf_init(&l->frame, 2 * HAND_FRAME_MAX);
+    for (int i = 0; i < 2; i++)
+        buf_init(&l->out[i].pending, PENDING_BYTES + 2 * HAND_FRAME_MAX);
     log_shape(l, &(struct log_shape){0});
     l->dir = fd_open_beneath(h->allocs, mem_printf(tmp, "%s/" LOGS, alloc),
                              O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, false);
@@ -245,8 +297,10 @@ log_close(struct hand_log *l)
 {
     if (!l)
         return;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         fd_close(&l->out[i].fd);
+        buf_done(&l->out[i].pending);
+    }
     fd_close(&l->dir);
     buf_done(&l->frame);
     talloc_free(l);
@@ -264,24 +318,49 @@ log_of(struct hand_log *l, const char *container)
     if (load(l))
         return 0;
     for (int i = 0; i < 2; i++)
-        l->out[i].stamp = 0, l->out[i].before = written(l, i);
-    return save(l);
+        l->out[i].stamp = 0, l->out[i].before = l->out[i].at = written(l, i);
+    return save_all(l);
 }
 
 const char *
 log_since(struct hand_log *l, char ret[48])
 {
-    int64_t ns = l->out[OUT].stamp < l->out[ERR].stamp ? l->out[OUT].stamp : l->out[ERR].stamp;
+    int64_t newest = l->out[OUT].stamp > l->out[ERR].stamp ? l->out[OUT].stamp : l->out[ERR].stamp;
+    int64_t ns = newest > SKEW_NS ? newest - SKEW_NS : 0;
+    for (int i = 0; i < 2; i++) /* notes of an earlier release do not say how much there was */
+        if (l->out[i].noted_at < l->out[i].before && l->out[i].stamp < ns)
+            ns = l->out[i].stamp;
     buf_reset(&l->frame);
+    l->fresh = 0;
     for (int i = 0; i < 2; i++) {
-        l->out[i].at = l->out[i].before;
-        l->out[i].replayed = true;
+        struct output *o = &l->out[i];
+        o->replayed = o->stamp >= ns;
+        o->at = o->replayed ? o->before : o->noted_at;
     }
     snprintf(ret, 48, "%lld.%09lld", (long long)(ns / NS_PER_S), (long long)(ns % NS_PER_S));
     return ret;
 }
 
 /* --- what comes --- */
+
+/* Between the newest message and the one of `stamp`. The line is no part of the stream: what
+ * follows is counted from behind it. */
+static int
+say_lost(struct hand_log *l, int i, int64_t stamp)
+{
+    struct output *o = &l->out[i];
+    char from[TIME_TEXT], to[TIME_TEXT];
+    auto_mem void *tmp = mem_ctx("lost");
+    const char *line = mem_printf(
+        tmp, "paddock: output is lost: of what was written from %s to %s the engine had no more\n",
+        time_format(o->stamp, from), time_format(stamp, to));
+    int r = flush(l, i);
+    r = r < 0 ? r : put(l, i, (const uint8_t *)line, strlen(line));
+    o->at = written(l, i);
+    o->stamp = stamp;
+    o->before = o->at;
+    return r < 0 ? r : save_all(l);
+}
 
 static int
 message(struct hand_log *l, int i, const uint8_t *p, size_t n)
@@ -295,6 +374,12 @@ message(struct hand_log *l, int i, const uint8_t *p, size_t n)
     p = blank + 1;
     if (o->replayed && stamp < o->stamp)
         return 0; /* `before` has it */
+    bool fresh = stamp != o->stamp || written(l, i) - o->at < (int64_t)n;
+    if (fresh && l->behind_ns > 0 && stamp < clock_wall_ns() - l->behind_ns)
+        return -ERR_BUSY; /* the engine may leave out without a word what it has no more */
+    int lost = o->replayed && o->stamp != 0 && stamp > o->stamp ? say_lost(l, i, stamp) : 0;
+    if (lost < 0)
+        return lost;
     o->replayed = false;
     if (stamp != o->stamp) { /* a clock may go back */
         o->stamp = stamp;
@@ -305,8 +390,8 @@ message(struct hand_log *l, int i, const uint8_t *p, size_t n)
     if (known >= (int64_t)n)
         return 0;
     size_t skip = known > 0 ? (size_t)known : 0;
-    int r = write_bytes(l, i, p + skip, n - skip);
-    return r < 0 ? r : save(l);
+    l->fresh += (int64_t)(n - skip);
+    return put(l, i, p + skip, n - skip);
 }
 
 static int
@@ -355,13 +440,28 @@ feed_tty(struct hand_log *l, const void *p, size_t n)
 int
 log_feed(struct hand_log *l, const void *p, size_t n)
 {
-    return l->tty ? feed_tty(l, p, n) : frame_feed(&l->frame, p, n, on_frame, l);
+    int r = l->tty ? feed_tty(l, p, n) : frame_feed(&l->frame, p, n, on_frame, l);
+    int k = save_all(l);
+    return r < 0 ? r : k;
+}
+
+int64_t
+log_fresh(const struct hand_log *l)
+{
+    return l->fresh;
+}
+
+void
+log_behind(struct hand_log *l, int64_t ns)
+{
+    l->behind_ns = ns;
 }
 
 int
 log_end(struct hand_log *l)
 {
     int r = l->tty && l->frame.len > STAMP_LEN ? message(l, OUT, l->frame.data, l->frame.len) : 0;
+    int k = save_all(l);
     buf_reset(&l->frame);
-    return r;
+    return r < 0 ? r : k;
 }
