@@ -372,7 +372,7 @@ write_value(struct writer *w, const struct value *v)
         write_value_map(w, v);
         break;
     case VALUE_BIG:
-        ASSERT(!"a number within its room");
+        ASSERT(false); /* a number within its room */
     }
 }
 

@@ -228,7 +228,7 @@ value_compare(const struct value *a, const struct value *b)
     case VALUE_FLOAT:
         return number_compare(a, b);
     case VALUE_BIG:
-        ASSERT(!"a number within its room");
+        ASSERT(false); /* a number within its room */
     case VALUE_STRING:
         return str_compare(a, b);
     case VALUE_LIST:
