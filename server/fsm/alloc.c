@@ -127,16 +127,29 @@ is_stale(struct apply *a, const struct plan_result *in, const struct allocation 
     return (n != NULL && is_newer(a, in, n->modify_index)) || (lost && apply_may_run(a, old));
 }
 
+/* What was to stay in the place of a stopped one is not known to run any more (S15). */
+static bool
+is_alone(struct apply *a, const struct allocation *row)
+{
+    if (str_empty(row->next_allocation))
+        return false;
+    const struct allocation *stays = state_alloc(a->t, a->tmp, row->next_allocation);
+    const struct node *n = stays != NULL ? state_node(a->t, a->tmp, stays->node_id) : NULL;
+    return n == NULL || !node_responsive(n) || !alloc_live(stays) ||
+           !str_eq(stays->client_status, ALLOC_RUNNING);
+}
+
 /* Of these nothing of the plan is done, nor what was to replace them (S13). */
 static void
 find_stale(struct apply *a, const struct plan_result *in, struct judged *d)
 {
     for (size_t i = 0; i < in->stopped.n; i++) {
         const struct allocation *row = in->stopped.v[i];
-        if (row->alloc_states.n != 1)
+        bool alone = is_alone(a, row);
+        if (!alone && row->alloc_states.n != 1)
             continue;
         struct allocation *old = state_alloc(a->t, a->tmp, row->id);
-        if (old != NULL && !is_stale(a, in, row, old))
+        if (!alone && old != NULL && !is_stale(a, in, row, old))
             continue;
         if (old != NULL && !str_empty(row->followup_eval_id))
             apply_settled(a, old, row->followup_eval_id);

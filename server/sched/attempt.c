@@ -43,7 +43,7 @@ note_seen(const void *ctx, struct allocation *row, const struct allocation *a)
     list_add(ctx, row->alloc_states, seen);
 }
 
-void
+struct allocation *
 attempt_stop(struct attempt *t, const struct allocation *a, const char *desc,
              const char *client_status)
 {
@@ -55,6 +55,7 @@ attempt_stop(struct attempt *t, const struct allocation *a, const char *desc,
     if (client_status != NULL)
         note_seen(t->out, s, a);
     list_add(t->plan, t->plan->node_update, s);
+    return s;
 }
 
 /* It makes room for `by`. */
@@ -245,7 +246,7 @@ attempt_place(struct attempt *t, const struct recon_place *p, const char *only_n
         return false;
     }
     if (staged)
-        attempt_stop(t, p->prev, p->stop_desc, NULL);
+        (void)attempt_stop(t, p->prev, p->stop_desc, NULL);
     struct allocation *a = alloc_new(t, p, &got);
     for (size_t i = 0; i < got.n_victims; i++) {
         attempt_preempt(t, got.victims[i], a);

@@ -264,7 +264,7 @@ contest(struct group_run *g, struct item *o, struct item *m)
     if (!o->back)
         return;
     bool keep = away_keeps_original(g->tg, o->a, m->a);
-    stop_item(g, keep ? m : o, keep ? DESC_RECONNECTED : DESC_NOT_NEEDED, NULL);
+    stop_other(g, keep ? m : o, keep ? DESC_RECONNECTED : DESC_NOT_NEEDED, keep ? o : m);
     o->back = keep;
 }
 

@@ -73,6 +73,14 @@ stop_item(struct group_run *g, struct item *it, const char *desc, const char *cl
     g->du->stop++;
 }
 
+/* Of an original and its replacement: `stays` does. */
+static inline void
+stop_other(struct group_run *g, struct item *it, const char *desc, const struct item *stays)
+{
+    stop_item(g, it, desc, NULL);
+    g->out->stops.v[g->out->stops.n - 1].stays = stays->a;
+}
+
 /* Gives each allocation of the group its class, and stops what came back for nothing.
  * Before anything else is done about it. */
 void classify_group(struct group_run *g);

@@ -100,7 +100,7 @@ held_by_fence(struct attempt *t, const struct recon_place *p)
             alloc_expired(a, then, t->in->now))
             continue;
         if (p->prev != NULL && p->stop_desc != NULL && !alloc_server_terminal(p->prev))
-            attempt_stop(t, p->prev, p->stop_desc, NULL);
+            (void)attempt_stop(t, p->prev, p->stop_desc, NULL);
         return true;
     }
     return false;
@@ -186,7 +186,8 @@ generic_attempt(struct attempt *t)
 
     for (size_t i = 0; i < r->stops.n; i++) {
         const struct recon_stop *s = &r->stops.v[i];
-        attempt_stop(t, s->alloc, s->desc, s->client_status);
+        struct allocation *row = attempt_stop(t, s->alloc, s->desc, s->client_status);
+        row->next_allocation = s->stays != NULL ? s->stays->id : NULL;
         /* it holds its resources until the client confirms the stop; only this very plan may give
          * them to somebody else */
         if (t->select != NULL)

@@ -24,7 +24,8 @@ struct attempt {
     const struct deployment *deployment; /* what is placed or updated is of it; NULL: none */
 };
 
-void attempt_stop(struct attempt *t, const struct allocation *a, const char *desc,
+/* The row of the plan, which the plan owns. */
+struct allocation *attempt_stop(struct attempt *t, const struct allocation *a, const char *desc,
                   const char *client_status);
 /* It stays wanted; `client_status` NULL: it stays as it is. */
 void attempt_mark(struct attempt *t, const struct allocation *a, const char *followup,

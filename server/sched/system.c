@@ -26,7 +26,7 @@ struct system_run {
 static void
 system_stop(struct system_run *r, const struct allocation *a, const char *desc, const char *client)
 {
-    attempt_stop(r->t, a, desc, client);
+    (void)attempt_stop(r->t, a, desc, client);
     if (r->t->select != NULL)
         select_stop(r->t->select, a);
     r->du->stop++;

@@ -26,6 +26,7 @@ struct recon_stop {
     const struct allocation *alloc;
     const char *desc;          /* NULL: keeps its description */
     const char *client_status; /* "lost", or NULL */
+    const struct allocation *stays; /* since that one does; NULL: whatever others do */
 };
 
 struct recon_place {
