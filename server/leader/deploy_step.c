@@ -61,7 +61,7 @@ is_healthy(const struct deploy_in *in, const char *id)
 {
     for (size_t i = 0; i < in->n_allocs; i++)
         if (str_eq(in->allocs[i]->id, id))
-            return alloc_healthy(in->allocs[i]);
+            return alloc_healthy(in->allocs[i]) && !alloc_terminal(in->allocs[i]);
     return false;
 }
 
@@ -80,7 +80,7 @@ promotes(const struct deploy_in *in)
             continue;
         for (size_t k = 0; k < s->placed_canaries.n; k++)
             healthy += is_healthy(in, s->placed_canaries.v[k]);
-        if (!s->auto_promote || healthy != s->desired_canaries)
+        if (!s->auto_promote || healthy < s->desired_canaries)
             return false;
         any = true;
     }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "server/leader/deploy_step.h"
 #include "server/leader/gc.h"
 #include "server/leader/plan.h"
 #include "server/sched/reconcile.h"
@@ -452,6 +453,39 @@ START_TEST(garbage)
 }
 END_TEST
 
-TEST_SUITE("plan", fits_whole, part_of_the_nodes, stop_makes_room, ports_collide, status_of_nodes,
+/* It was healthy when it was lost; the one in its place is. */
+START_TEST(a_lost_canary_is_in_the_way_of_no_promotion)
+{
+    auto_mem void *ctx = mem_ctx("promotion");
+    struct deployment *d = type_new(ctx, &type_deployment);
+    struct deployment_state *s = type_new(d, &type_deployment_state);
+    struct allocation *v[2];
+
+    d->status = DEPLOYMENT_RUNNING;
+    s->desired_canaries = s->desired_total = 1;
+    s->auto_promote = true;
+    map_put(d, d->task_groups, "g")->v = s;
+    for (int i = 0; i < 2; i++) {
+        v[i] = type_new(ctx, &type_allocation);
+        v[i]->id = i == 0 ? "lost" : "runs";
+        v[i]->task_group = "g";
+        v[i]->desired_status = i == 0 ? ALLOC_DESIRED_STOP : ALLOC_DESIRED_RUN;
+        v[i]->client_status = i == 0 ? ALLOC_LOST : ALLOC_RUNNING;
+        v[i]->deployment_status = type_new(v[i], &type_alloc_deployment_status);
+        v[i]->deployment_status->healthy = (struct opt_bool){true, true};
+        list_add(d, s->placed_canaries, v[i]->id);
+    }
+    struct deploy_in in = {.d = d,
+                           .job = type_new(ctx, &type_job),
+                           .allocs = (const struct allocation *const *)v,
+                           .n_allocs = 1};
+    ck_assert(!deploy_step(ctx, &in).promote); /* of the lost one alone */
+    in.n_allocs = 2;
+    ck_assert(deploy_step(ctx, &in).promote);
+}
+END_TEST
+
+TEST_SUITE("plan", a_lost_canary_is_in_the_way_of_no_promotion,
+           fits_whole, part_of_the_nodes, stop_makes_room, ports_collide, status_of_nodes,
            update_is_tied, current_snapshot_is_trusted, parts_of_a_plan,
            rejections_cost_what_they_are, live_follows, garbage)
