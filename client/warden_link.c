@@ -105,7 +105,8 @@ on_away(void *arg)
     struct link *k = arg;
     k->patience = NULL;
     if (!k->up)
-        set_trouble(k, "the warden is not running");
+        set_trouble(k, k->refused != 0 ? "the warden is of another version"
+                                       : "the warden is not running");
 }
 
 /* --- the connection --- */
