@@ -137,6 +137,13 @@ def mixed_group(agent, engine, driver):
     goes_on(b, "the update")
     agent.until(lambda: agent.get("/v1/allocation/" + a["ID"])["ClientStatus"] == "complete", "the end of the old one")
     agent.until(lambda: a["ID"] not in engine.text("ps", "-a", "--format", "{{.Names}}"), "removed containers of the old one")
+    # a drain, after which it is placed again
+    node = agent.get("/v1/nodes")[0]["ID"]
+    agent.cli("node", "drain", "-enable", "-yes", "-detach", "-deadline", "5s", node)
+    agent.until(lambda: agent.get("/v1/allocation/" + b["ID"])["ClientStatus"] == "complete" and not engine.text("ps", "-aq"), "nothing on a drained node")
+    agent.cli("node", "drain", "-disable", "-yes", node)
+    c = agent.until(lambda: [x for x in agent.get("/v1/job/mix/allocations") if x["ClientStatus"] == "running"], "another allocation")[0]
+    goes_on(c, "the drain")
     agent.cli("job", "stop", "-detach", "mix")
     agent.until(lambda: not engine.text("ps", "-aq"), "removed containers and networks")
     agent.until(lambda: not os.listdir(f"{agent.dir}/data/networks"), "removed records")
