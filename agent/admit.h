@@ -9,7 +9,7 @@
 
 #include "api/api.h"
 
-/* Of a canonical job that job_validate() found well; texts are owned by ctx. */
+/* Takes a canonical job that job_validate() found well; texts are owned by ctx. */
 void admit_job(const void *ctx, const struct job *job, struct str_list *errors);
 
 #endif

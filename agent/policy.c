@@ -105,7 +105,7 @@ duration_of(const struct value *v, const char *name)
     return ns;
 }
 
-/* What holds where a job says nothing of it. Nomad's own log drivers are ours. */
+/* Sets the values that hold where a job has none. Nomad's own log drivers are ours. */
 static void
 set_defaults(struct engine_policy *e, const struct value *v)
 {

@@ -94,7 +94,7 @@ put_map(struct value *to, const char *name, const struct str_map *m)
         value_map_set(to, name, map);
 }
 
-/* Those that the operator wants to see, under the names that Nomad has for them. */
+/* The labels that the operator wants to see, under Nomad's names for them. */
 static void
 put_names(struct value *labels, const struct hand *h, const struct hand_task *t)
 {

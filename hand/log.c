@@ -180,7 +180,7 @@ write_bytes(struct hand_log *l, int i, const uint8_t *p, size_t n)
     return 0;
 }
 
-/* What could not be written comes again: the notes do not have it. */
+/* Lines that could not be written come again: the notes do not have them. */
 static int
 flush(struct hand_log *l, int i)
 {

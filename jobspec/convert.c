@@ -313,7 +313,7 @@ convert_scalar(struct conv *c, const struct vtype *t, struct value *v)
     return mismatch(c, t, v);
 }
 
-/* Of elements that are to have one type, whichever. */
+/* Unifies the types of elements that are to have the same, whichever. */
 static const struct vtype *
 common_type(struct conv *c, struct value *const *v, size_t n)
 {

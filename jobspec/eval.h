@@ -58,7 +58,7 @@ bool ev_is_runtime(struct hcl_eval *ev, const struct hcl_scope *sc, const struct
 
 /* --- values --- */
 
-/* What a collection is, in its `form`: as it is written, or by a type and by functions. */
+/* The kinds of collection, in `form`: as written, or made by a type or by functions. */
 enum { FORM_TUPLE = 0, FORM_LIST, FORM_SET };
 enum { FORM_OBJECT = 0, FORM_MAP };
 

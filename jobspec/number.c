@@ -261,7 +261,7 @@ int_operate(unsigned op, int64_t a, int64_t b, int64_t *ret)
     }
 }
 
-/* What a quotient without its fraction leaves, rounded at each step to the bits of x. */
+/* The rest that a quotient without its fraction leaves, rounded at each step to the bits of x. */
 static void
 remainder_of(struct number *out, const struct number *x, const struct number *y, mpfr_prec_t bits)
 {

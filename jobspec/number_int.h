@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What number.c and number_text.c share: operands, as MPFR has them.
+ * The part that number.c and number_text.c share: operands, as MPFR has them.
  */
 #ifndef PADDOCK_JOBSPEC_NUMBER_INT_H
 #define PADDOCK_JOBSPEC_NUMBER_INT_H

@@ -28,7 +28,7 @@ cut_zeros(struct digits *x)
         x->point = 0;
 }
 
-/* Of n / 10^places. */
+/* The digits of n / 10^places. */
 static struct digits
 digits_of(const void *ctx, const mpz_t n, long places)
 {

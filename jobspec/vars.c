@@ -203,7 +203,7 @@ is_plain(const struct var *v)
     return v->type == NULL || v->type->kind == VT_STRING || v->type->kind == VT_NUMBER;
 }
 
-/* What is given from outside refers to nothing and calls nothing. */
+/* A value from outside refers to nothing and calls nothing. */
 static struct value *
 constant(struct vars *vs, const struct expr *e)
 {

@@ -55,7 +55,7 @@ struct server_config {
     uint64_t state_max;      /* bytes that the state may use; 0: 16 GiB (dev: 1 GiB) */
     uint64_t snapshot_bytes; /* local snapshot after so many bytes of log; 0: 64 MiB */
     unsigned workers;        /* scheduler workers; 0: default */
-    /* What no node would run of a valid job, whatever it allows; any thread. NULL: nothing. */
+    /* Tells what no node would run of a valid job; any thread. NULL: nothing. */
     void (*admit)(const void *ctx, const struct job *job, struct str_list *errors);
     int64_t eval_nack_ms;    /* a worker's time for an evaluation; default BROKER_NACK_MS */
 };

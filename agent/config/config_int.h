@@ -23,7 +23,7 @@ int config_apply_flags(const void *ctx, struct agent_config *c, const struct con
 /* Puts an address in place of "{{ GetPrivateIP }}" and the like. */
 int config_expand_addr(const void *ctx, const char *key, const char **addr, struct err *e);
 
-/* What is wrong in a plugin block, all of it, is added to `errors`; texts are owned by ctx. */
+/* Adds all that is wrong in a plugin block to `errors`; texts are owned by ctx. */
 void config_plugin(const void *ctx, const struct agent_plugin *p, struct str_list *errors);
 
 int config_check(const void *ctx, struct agent_config *c, struct str_list *warnings, struct err *e);

@@ -308,7 +308,7 @@ judge_auth(struct judged *j)
                     "docker-credential-pass");
 }
 
-/* As of a job's: hand/allow.c. */
+/* Checks the log driver as hand/allow.c checks that of a job. */
 static void
 judge_logging(struct judged *j)
 {

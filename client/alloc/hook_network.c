@@ -22,7 +22,7 @@ struct network_hook {
     bool removing;
     bool gone;
     struct timer *timer;
-    /* Where tasks of the warden's join a container: */
+    /* For tasks of the warden's that join a container: */
     char *address;
     int64_t joining, pid; /* whose namespace is asked for; and is theirs, 0: not known */
 };

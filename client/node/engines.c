@@ -26,7 +26,7 @@ struct engines {
     size_t n;
 };
 
-/* Of the client's state: what an engine said last, for the next start. */
+/* A file of the client's state: the last word of an engine, for the next start. */
 static const char *
 file_of(const void *ctx, const struct ground *g, const struct driver *d)
 {

@@ -368,7 +368,7 @@ env_check(const struct env *env, struct err *e)
                          : 0;
 }
 
-/* Of names that are ours; ${FOO} is for a shell. */
+/* Tells whether a name is ours; ${FOO} is for a shell. */
 static bool
 is_ours(const char *name)
 {
@@ -388,7 +388,7 @@ is_noted(const struct env *env, const char *name)
     return false;
 }
 
-/* What the text refers to and has no value, each once. */
+/* Lists the references of the text that have no value, each once. */
 static void
 note_missing(struct env *env, const char *s)
 {

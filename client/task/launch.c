@@ -173,7 +173,7 @@ find_names(const void *ctx, const struct task_runner *tr, struct env *env,
     return in->resolv ? 0 : e->code;
 }
 
-/* What an operator's labels may say of it. */
+/* The facts of a task that an operator's labels may name. */
 static void
 put_names(const void *ctx, const struct task_runner *tr, struct str_map *ret)
 {

@@ -105,7 +105,7 @@ check(const struct value *config, struct err *e)
     return check_accelerator(config, e);
 }
 
-/* What the client's plugin block allows; an empty list is none. */
+/* Holds arguments against the lists of the client's plugin block; an empty list is none. */
 static int
 check_allowed(const struct driver_input *in, struct err *e)
 {

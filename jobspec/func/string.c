@@ -427,7 +427,7 @@ put_string(struct call *c, struct buf *b, const struct spec *sp)
     put_padded(c, b, sp, buf_str(&json), json.len);
 }
 
-/* As it is: text, the shortest form of a number, JSON of the rest and with "#". */
+/* Prints a value as it is: text, the shortest form of a number, JSON of the rest and with "#". */
 static void
 put_any(struct call *c, struct buf *b, const struct spec *sp)
 {

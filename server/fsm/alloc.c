@@ -127,7 +127,7 @@ is_stale(struct apply *a, const struct plan_result *in, const struct allocation 
     return (n != NULL && is_newer(a, in, n->modify_index)) || (lost && apply_may_run(a, old));
 }
 
-/* What was to stay in the place of a stopped one is not known to run any more (S15). */
+/* Tells whether the one that was to stay is not known to run any more (S15). */
 static bool
 is_alone(struct apply *a, const struct allocation *row)
 {
@@ -139,7 +139,7 @@ is_alone(struct apply *a, const struct allocation *row)
            !str_eq(stays->client_status, ALLOC_RUNNING);
 }
 
-/* Of these nothing of the plan is done, nor what was to replace them (S13). */
+/* Finds rows of which nothing is done, nor the placement of their replacements (S13). */
 static void
 find_stale(struct apply *a, const struct plan_result *in, struct judged *d)
 {
@@ -327,7 +327,7 @@ is_void(const struct judged *d, const struct allocation *al)
     return has(d->nodes, al->node_id) || has(d->spared, al->id);
 }
 
-/* Who makes room goes when what it is for was placed. */
+/* Victims go when the allocation was placed for which they make room. */
 static void
 apply_judged(struct apply *a, const struct plan_result *in, struct judged *d)
 {

@@ -143,7 +143,7 @@ summary_of(struct apply *a, const char *ns, const char *id, const char *group)
     return row->v;
 }
 
-/* Of an evaluation that was worked on: a cancelled one bears the numbers of an earlier time. */
+/* Counts by an evaluation that was worked on: a cancelled one bears numbers of an earlier time. */
 static void
 count_queued(struct apply *a, const struct evaluation *ev)
 {

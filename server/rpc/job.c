@@ -320,7 +320,7 @@ plan_diff(void *ctx, struct job_plan_response *resp, const struct job *old, stru
     job_diff_annotate(resp->diff, was, j, resp->annotations);
 }
 
-/* What a registration would leave waiting for room. */
+/* The evaluation that would wait for room after a registration. */
 static struct evaluation *
 blocked_eval(void *ctx, const struct env *env, const struct evaluation *ev)
 {

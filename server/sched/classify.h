@@ -73,7 +73,7 @@ stop_item(struct group_run *g, struct item *it, const char *desc, const char *cl
     g->du->stop++;
 }
 
-/* Of an original and its replacement: `stays` does. */
+/* Stops one of an original and its replacement: `stays` stays. */
 static inline void
 stop_other(struct group_run *g, struct item *it, const char *desc, const struct item *stays)
 {

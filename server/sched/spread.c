@@ -69,7 +69,7 @@ blocks_add(const void *ctx, struct spread_set *s, const struct spread_list *l)
     }
 }
 
-/* What is wanted of each value, if the others get theirs. */
+/* Gives the values without a target their share of the rest. */
 static void
 share_rest(struct spread_block *b, const struct spread_rows *rows, double rest)
 {

@@ -54,7 +54,7 @@ struct fsm_result *place(struct fx *f, struct allocation *a, struct allocation *
 /* A plan that was made of the state at that index. */
 struct fsm_result *place_as_of(struct fx *f, struct allocation *a, struct allocation *stop,
                                uint64_t snapshot);
-/* What a plan does to it, having seen that client status. */
+/* Makes a plan's row about an allocation whose client status was seen so. */
 struct allocation *row_of(struct fx *f, const char *id, const char *node, const char *seen,
                           const char *becomes);
 struct fsm_result *report(struct fx *f, const char *node_id, const char *alloc_id, const char *status);
