@@ -94,6 +94,7 @@ main(int argc, char **argv)
             printf("paddock-holder: %s\n", e.text);
         else if (r < 0)
             notify_failure(mem_printf(ctx, "paddock-holder: %s", e.text));
+        talloc_free(ctx);
         return r == 0 || r == -ERR_CONFLICT ? 0 : 1;
     }
     sigemptyset(&set);
@@ -102,6 +103,7 @@ main(int argc, char **argv)
     sigprocmask(SIG_BLOCK, &set, NULL);
     if (hold(ctx, argv[1], &e) < 0) {
         notify_failure(mem_printf(ctx, "paddock-holder: %s", e.text));
+        talloc_free(ctx);
         return 1;
     }
     talloc_free(ctx);

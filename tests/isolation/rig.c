@@ -120,6 +120,17 @@ rig_kill(struct rig *r, int sig)
     r->warden = 0;
 }
 
+/* As long as check gives a test more time: an emulated machine is some 25 times slower. */
+static int
+patience_ms(void)
+{
+    const char *times = getenv("CK_TIMEOUT_MULTIPLIER");
+    uint64_t n = 1;
+    if (times != NULL && num_parse_u64(times, &n) < 0)
+        n = 1;
+    return 10000 * (int)(n < 100 ? n : 100);
+}
+
 /* A child that a killed warden had just forked has its listening socket for a moment longer, and
  * who connects to that one is thrown out again. */
 static bool
@@ -142,7 +153,7 @@ void
 rig_connect(struct rig *r)
 {
     struct err e = ERR_INIT;
-    int64_t end = clock_mono_ns() + 10 * NS_PER_S;
+    int64_t end = clock_mono_ns() + patience_ms() * NS_PER_MS;
     while (!connected(r, &e)) {
         ck_assert_msg(clock_mono_ns() < end, "no warden: %s", e.text);
         ck_assert_msg(waitpid(r->warden, NULL, WNOHANG) == 0, "the warden ended");
@@ -320,17 +331,6 @@ rig_launch(struct rig *r, const struct launch_spec *s, struct got *g)
     memset(g, 0, sizeof(*g));
     warden_launch(r->client, s, rig_got, g);
     rig_wait(r, g);
-}
-
-/* As long as check gives a test more time: an emulated machine is some 25 times slower. */
-static int
-patience_ms(void)
-{
-    const char *times = getenv("CK_TIMEOUT_MULTIPLIER");
-    uint64_t n = 1;
-    if (times != NULL && num_parse_u64(times, &n) < 0)
-        n = 1;
-    return 10000 * (int)(n < 100 ? n : 100);
 }
 
 struct task_record *
