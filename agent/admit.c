@@ -155,8 +155,8 @@ literal(const void *ctx, const struct driver *d, const struct value *config, boo
     return m;
 }
 
-/* What is wrong without the options that hold references, and with texts in their place, is wrong
- * whatever these are. */
+/* Tries a config without the options that hold references, and with texts in their place: what both
+ * refuse is wrong whatever these are. */
 static int
 try_both(struct trial *t, const struct driver *d, struct err *e)
 {

@@ -127,7 +127,7 @@ retry_max(const struct agent_server *s)
     return n != 0 ? n : s->retry_max_attempts;
 }
 
-/* Where this server hears others; NULL: it does not. A server alone is heard by others where
+/* The address at which this server hears others; NULL: none. A server alone is heard where
  * whoever is on its network may hear it; advertised at loopback, it is heard there alone. */
 static const char *
 gossip_addr(const struct roles *r)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What no client allows a container, whatever its plugin block says: what follows from the job
- * alone, for whoever takes jobs. Pure; any thread.
+ * Refusals of a container by every client, whatever its plugin block says: those that follow from
+ * the job alone, for whoever takes jobs. Pure; any thread.
  */
 #ifndef PADDOCK_HAND_ALLOW_H
 #define PADDOCK_HAND_ALLOW_H

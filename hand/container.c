@@ -414,8 +414,8 @@ follow_row(struct hand *h, const struct value *row)
     if (!*id || strlen(id) >= HAND_ID_MAX || !plain_word(id) || !uuid_valid(alloc) ||
         (!network && (!plain_task_name(task) || !is_named(row, document_name(tmp, alloc, task)))))
         return;
-    /* What no allocation owns goes, whatever it does: no agent will ask for its end. What was made
-     * and never started has no end to wait for. */
+    /* A container that no allocation owns goes, whatever it does: no agent asks for its end. One
+     * that was made and never started has no end to wait for. */
     if (!leftover_owned(h, alloc) || str_eq(state, "removing"))
         leftover_drop(h, id);
     else if (!network && str_eq(state, "created"))

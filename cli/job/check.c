@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What job run, job plan and job validate -strict refuse before they ask the servers, which refuse
+ * Refusals of job run, job plan and job validate -strict before they ask the servers, which refuse
  * the same fields by the same function.
  */
 #include "api/canonical.h"

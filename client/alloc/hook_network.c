@@ -134,7 +134,7 @@ engine_of(const struct task_runner *tr)
     return g && g->net_make ? g : NULL;
 }
 
-/* One of the group's tasks that is a container: its engine makes the network. NULL: none is, or *e:
+/* Finds a task of the group that is a container: its engine makes the network. NULL: none, or *e:
  * they are of several engines, which no registration lets pass. */
 static struct task_runner *
 container_of_group(struct alloc_runner *ar, struct err *e)

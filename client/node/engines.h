@@ -10,8 +10,8 @@
 struct engines;
 /* `changed` comes when there is something else to register. Owned by g. */
 struct engines *engines_new(struct ground *g, void (*changed)(void *arg), void *arg);
-/* What they said to the agent before is believed until they speak: after the state is open, before
- * the node is built. */
+/* Recalls the engines' last words, which are believed until they speak: after the state is open,
+ * before the node is built. */
 void engines_recall(struct engines *n);
 void engines_start(struct engines *n); /* nothing where no engine is turned on */
 void engines_stop(struct engines *n);

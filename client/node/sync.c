@@ -19,8 +19,8 @@
 #include "common/str.h"
 
 #define LIST_WAIT_NS (300 * NS_PER_S)
-/* Where heartbeats are frequent, since nodes are few, the list is asked for more often than they
- * are due: a server that stands still is left for another one by then. */
+/* Limits of the short question, for where heartbeats are frequent, since nodes are few: a server
+ * that stands still is left for another one before they are due. */
 #define LIST_SHORT_NS (5 * NS_PER_S)
 #define LIST_SHORT_TTL_NS (30 * NS_PER_S)
 #define LIST_LATE_MS 1500 /* after the wait; then the server is taken to stand still */
