@@ -289,9 +289,12 @@ find_job(struct hcl_sink *sink, const struct hcl_body *body, bool *ok)
 }
 
 static bool
-is_json(const char *s)
+is_json(const struct jobspec_input *in)
 {
-    return s[strspn(s, " \t\r\n")] == '{';
+    size_t i = 0;
+    while (i < in->n && in->s[i] != '\0' && strchr(" \t\r\n", in->s[i]) != NULL)
+        i++;
+    return i < in->n && in->s[i] == '{';
 }
 
 /* The API's form has no member "job", but "Job", or the members of one. */
@@ -328,7 +331,7 @@ jobspec_parse(const void *ctx, const struct jobspec_input *in, struct job **ret,
 {
     struct hcl_sink sink = {.ctx = ctx, .d = d};
     struct hcl_body *body;
-    bool json = is_json(in->s);
+    bool json = is_json(in);
     if (json && is_api_json(in))
         return parse_api(ctx, in, ret, &sink);
     int r = hcl_parse(ctx, in->name, SLICE(in->s, in->n), json ? HCL_JSON | HCL_TEMPLATES : 0,

@@ -202,6 +202,7 @@ static const char *const jobs[] = {
     "null, true]}) "
     "d = sha256(base64encode(\"x\")) e = cidrsubnet(\"10.0.0.0/8\", 8, 1) f = formatdate(\"YYYY\", "
     "\"2020-01-01T00:00:00Z\") } }\n",
+    " \n",
     NULL};
 
 static void

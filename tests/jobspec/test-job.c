@@ -2,6 +2,7 @@
  *
  * Job files: every construct that is special to them, errors with their positions, variables.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/validate.h"
@@ -661,7 +662,26 @@ START_TEST(a_job_is_the_same_in_each_form)
 }
 END_TEST
 
+/* A text has no end mark: nothing behind its length is read. ASan tells. */
+START_TEST(a_text_of_blanks_ends_where_it_says)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    for (size_t n = 0; n < 3; n++) {
+        char *s = malloc(n + 1);
+        ck_assert_ptr_nonnull(s);
+        memset(s, ' ', n);
+        s[n] = '{';
+        struct hcl_diags d = HCL_DIAGS_INIT;
+        struct jobspec_input in = {.name = "x", .s = s, .n = n};
+        struct job *j = NULL;
+        ck_assert_int_lt(jobspec_parse(ctx, &in, &j, &d), 0);
+        ck_assert_msg(strstr(d.v[0].text, "No job") != NULL, "%s", d.v[0].text);
+        free(s);
+    }
+}
+END_TEST
+
 TEST_SUITE("jobs", whole_job, group_and_task, blocks_without_effect, positions, source_and_caret,
            many_errors_are_bounded, dynamic_blocks, variables, defaults_of_optional_attributes_hold,
            null_is_no_value_of_a_map, links_have_the_name_that_nomad_gives_them, variable_errors,
-           json_jobs, a_job_is_the_same_in_each_form)
+           json_jobs, a_job_is_the_same_in_each_form, a_text_of_blanks_ends_where_it_says)

@@ -238,14 +238,19 @@ advertise {{
         self.until(ready, "a ready agent")
 
     def until(self, cond, what, deadline=None):
-        """Waits for a condition that has no blocking query of its own."""
+        """Waits for a condition that has no blocking query of its own. A file or process that goes while the condition
+        looks at it is looked for again."""
         end = time.monotonic() + (deadline or DEADLINE_S)
         while True:
-            value = cond()
+            gone = ""
+            try:
+                value = cond()
+            except (FileNotFoundError, ProcessLookupError) as e:
+                value, gone = None, f" ({e})"
             if value:
                 return value
             if time.monotonic() > end:
-                raise AssertionError(f"no {what} in time; the agent's log ends:\n{self.tail()}")
+                raise AssertionError(f"no {what} in time{gone}; the agent's log ends:\n{self.tail()}")
             time.sleep(0.02)
 
     def request(self, method, path, body=None, timeout=70):
