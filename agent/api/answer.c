@@ -14,6 +14,15 @@
 
 static const char json_type[] = "application/json";
 
+static void
+fail_with(struct ask *a, int status, const char *text)
+{
+    if (a->fail)
+        a->fail(a, status, text);
+    else
+        http_fail(a->req, status, "%s", text);
+}
+
 void
 ask_fail(struct ask *a, int status, const char *fmt, ...)
 {
@@ -21,7 +30,7 @@ ask_fail(struct ask *a, int status, const char *fmt, ...)
     va_start(ap, fmt);
     char *text = mem_vprintf(a, fmt, ap);
     va_end(ap);
-    http_fail(a->req, status, "%s", text);
+    fail_with(a, status, text);
 }
 
 void
@@ -29,7 +38,7 @@ ask_refuse(struct ask *a, int status, const struct err *e)
 {
     if (status == 429 || status == 503)
         http_header_add(a->req, "Retry-After", "1");
-    http_fail(a->req, status, "%s", str_or(e->text, err_name(e->code)));
+    fail_with(a, status, str_or(e->text, err_name(e->code)));
 }
 
 /* Where Nomad answers an RPC method's error otherwise than common/err.h (paddock-nomad(7)). */

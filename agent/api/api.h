@@ -60,6 +60,8 @@ struct ask {
     bool (*on_error)(struct ask *a, const struct err *e); /* true: answered */
     struct parts *parts; /* parts_begin */
     void (*gone)(struct ask *a);  /* the client left, for routes without RPC */
+    /* Tells a failure otherwise than by the status of the answer; NULL: no. */
+    void (*fail)(struct ask *a, int status, const char *text);
     const struct route *route;
     const char *stream_type; /* content type of a body that is streamed */
     void *user;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP API: commands in running tasks, over a WebSocket. What is wrong with the request is answered
- * by its HTTP status; what goes wrong later, by a close frame: 1011 for what would be a 5xx, 1008
- * for the rest.
+ * HTTP API: commands in running tasks, over a WebSocket. A request that is malformed is answered by
+ * its HTTP status; a failure of the rest, as in Nomad, by a close frame: 1011 for what would be a
+ * 5xx, 1008 otherwise.
  *
  * A session reads from its task no faster than its peer reads, and from its peer no faster than the
  * task; it ends with the WebSocket, and costs no timer.
@@ -103,10 +103,8 @@ on_exited(void *arg, int code, int signal)
 }
 
 static void
-on_failed(void *arg, const struct err *e)
+fail(struct session *s, int status, const char *why)
 {
-    struct session *s = arg;
-    const char *why = str_or(e->text, err_name(e->code));
     size_t n = strlen(why);
     if (n > WS_REASON_MAX) { /* in full as what the command says; the frame has its beginning and
                                 its cause */
@@ -114,8 +112,13 @@ on_failed(void *arg, const struct err *e)
         send_stream(s, STDERR, &(struct exec_stream){.data = {(const uint8_t *)"\n", 1}});
         why = mem_printf(s, "%.*s ... %s", WS_REASON_MAX / 2 - 5, why, why + n - WS_REASON_MAX / 2);
     }
-    unsigned code = err_http_status(e->code) >= 500 ? WS_INTERNAL : WS_POLICY;
-    finish(s, code, why);
+    finish(s, status >= 500 ? WS_INTERNAL : WS_POLICY, why);
+}
+
+static void
+on_failed(void *arg, const struct err *e)
+{
+    fail(arg, err_http_status(e->code), str_or(e->text, err_name(e->code)));
 }
 
 static const struct client_exec_events task_events = {.output = on_output,
@@ -249,6 +252,21 @@ command_param(struct ask *a, struct str_list *ret)
     return true;
 }
 
+/* Opens the session for nothing but to say why there is none. */
+static void
+fail_in_session(struct ask *a, int status, const char *text)
+{
+    struct session *s = mem_new(NULL, struct session);
+    char *why = mem_strdup(s, text); /* the request's memory goes with the WebSocket */
+
+    s->api = a->api;
+    s->ws = ws_accept(a->api->loop, a->req, &session_ops, s);
+    if (s->ws)
+        fail(s, status, why);
+    else
+        talloc_free(s);
+}
+
 static struct session *
 session_new(struct ask *a, const struct client_exec_request *r)
 {
@@ -277,7 +295,10 @@ alloc_exec(struct ask *a)
         ask_fail(a, 400, "must provide task name");
         return;
     }
-    if (!ws_check(a->req) || !ask_ours(a))
+    if (!ws_check(a->req))
+        return;
+    a->fail = fail_in_session;
+    if (!ask_ours(a))
         return;
     const struct agent_config *cfg = a->api->cfg;
     if (cfg && cfg->client && cfg->client->disable_remote_exec) {

@@ -155,8 +155,6 @@ ended(unsigned code, const char *why)
 static const struct {
     const char *target, *why;
 } refused[] = {
-    {"/v1/client/allocation/no/exec?task=web&" SH, "404 (Unknown allocation \"no\")"},
-    {PATH "?task=no&" SH, "404 (Unknown task name \"no\")"},
     {PATH "?" SH, "400 (must provide task name)"},
     {PATH "?task=web", "400 (must provide command, a JSON list of strings)"},
     {PATH "?task=web&command=ls", "400 (Failed to unmarshal command: "},
@@ -341,16 +339,22 @@ START_TEST(a_task_that_does_not_read_holds_the_peer)
 }
 END_TEST
 
+START_TEST(no_such_allocation_or_task_is_a_reason_to_close)
+{
+    open_session("/v1/client/allocation/no/exec?task=web&" SH);
+    ended(WS_POLICY, "Unknown allocation \"no\"");
+    open_session(PATH "?task=no&ws_handshake=true&" SH);
+    ended(WS_POLICY, "Unknown task name \"no\"");
+}
+END_TEST
+
 START_TEST(a_client_that_forbids_commands_runs_none)
 {
     struct agent_client c = {.disable_remote_exec = true};
     struct agent_config cfg = {.client = &c};
     api.cfg = &cfg;
-    dial(GOOD);
-    ck_assert(loop_run_until(loop, &peer.over, 5000));
-    ck_assert(!peer.opened);
-    ck_assert_ptr_nonnull(strstr(peer.why, "Permission denied"));
-    ck_assert_ptr_null(fake_exec.x);
+    open_session(GOOD);
+    ended(WS_POLICY, "Permission denied");
     c.disable_remote_exec = false;
     open_session(GOOD);
     ck_assert_ptr_nonnull(fake_exec.x);
@@ -376,4 +380,5 @@ TEST_SUITE_FIXTURE("exec", 30, setup, teardown, refusals_come_before_the_upgrade
                    failures_are_told_by_a_close_frame, a_long_failure_is_told_in_full,
                    a_peer_that_does_not_read_holds_the_task,
                    a_task_that_does_not_read_holds_the_peer,
+                   no_such_allocation_or_task_is_a_reason_to_close,
                    a_client_that_forbids_commands_runs_none, who_leaves_ends_the_command)
