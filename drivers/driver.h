@@ -105,6 +105,7 @@ struct engine_exit {
     int code, sig;
     bool oom_killed;
     const char *error; /* NULL: none */
+    bool taken;        /* the machine or the engine took it along */
 };
 
 struct engine_events {

@@ -4,7 +4,8 @@
  * both as often as the engine goes away and comes back. When the end is known and all output is
  * written, who waits is told.
  *
- *   FOLLOWING  a call waits for the end, another brings output
+ *   FOLLOWING  a call waits for the end, another brings output; an engine that goes away meanwhile
+ *              may take the container along (doc/task-end.md)
  *   ENDED      the end is known; output may still come
  *   TOLD       both are complete: waits are answered at once; who asked for the container removes
  *              it, or, when its allocation has gone without that, the hand does
@@ -40,7 +41,7 @@ struct container {
     char *alloc, *task, *id;
     const char *image;    /* its id; "": not known yet */
     struct hand_log *log; /* NULL: its directory is gone */
-    struct engine_call *end, *output, *removal;
+    struct engine_call *end, *output, *removal, *info;
     struct timer *end_again, *output_again, *linger, *orphan;
     struct container_wait *waits;
     struct hand_state state; /* strings are the container's */
@@ -48,6 +49,7 @@ struct container {
     bool behind;             /* ... to begin with: what comes was left */
     bool lingered;
     bool ended, drained, told, failing;
+    bool away; /* its engine went away while it ran */
 };
 
 static void ask_end(void *arg);
@@ -82,6 +84,7 @@ free_container(struct container *c, const struct hand_state *s)
 {
     DL_DELETE(c->h->first, c);
     engine_cancel(c->end);
+    engine_cancel(c->info);
     engine_cancel(c->output);
     engine_cancel(c->removal);
     timer_stop(c->orphan);
@@ -157,6 +160,30 @@ end_later(struct container *c)
 }
 
 static void
+has_ended(struct container *c)
+{
+    c->ended = true;
+    if (!c->drained)
+        c->linger = timer_start(c->h->loop, HAND_LINGER_MS, on_linger, c);
+    step(c);
+}
+
+/* Without `live-restore` dockerd has ended all its containers, when it went or came back. */
+static void
+on_info(void *arg, int status, const struct value *doc, const struct err *e)
+{
+    struct container *c = arg;
+    c->info = NULL;
+    if (e || status != 200) {
+        end_later(c);
+        return;
+    }
+    if (!document_bool(doc, "LiveRestoreEnabled"))
+        c->state.taken_by = "its engine was stopped while the task ran";
+    has_ended(c);
+}
+
+static void
 on_inspected(void *arg, int status, const struct value *doc, const struct err *e)
 {
     struct container *c = arg;
@@ -167,15 +194,20 @@ on_inspected(void *arg, int status, const struct value *doc, const struct err *e
         return;
     }
     if (e || status != 200 || !document_state(c, c->h, c->alloc, c->task, doc, &s) || s.running) {
+        c->away |= e != NULL;
         end_later(c);
         return;
     }
     c->state = s;
     c->image = mem_strndup(c, document_text(doc, "Image"), HAND_ID_MAX);
-    c->ended = true;
-    if (!c->drained)
-        c->linger = timer_start(c->h->loop, HAND_LINGER_MS, on_linger, c);
-    step(c);
+    if (c->away && str_empty(s.taken_by) && !engine_is_podman(c->h)) /* whose do not need it */
+        c->info = engine_ask(c->h, &(struct engine_ask){.method = "GET",
+                                                        .target = "/info",
+                                                        .timeout_ms = HAND_ASK_MS,
+                                                        .done = on_info,
+                                                        .arg = c});
+    else
+        has_ended(c);
 }
 
 static void
@@ -188,6 +220,7 @@ on_waited(void *arg, int status, const struct value *doc, const struct err *e)
     if (e || (status != 200 && status != 404)) {
         /* the engine has gone: what became of the container is not known yet */
         const struct hand_state s = {.id = c->id, .running = true};
+        c->away |= e != NULL;
         end_later(c);
         tell(c, &s);
         return;

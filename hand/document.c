@@ -124,6 +124,8 @@ put_labels(struct value *doc, const struct hand *h, const char *alloc, const cha
     value_map_set(labels, HAND_LABEL_OWNER, value_str(doc, h->policy->alloc_dir));
     value_map_set(labels, HAND_LABEL_ALLOC, value_str(doc, alloc));
     value_map_set(labels, HAND_LABEL_TASK, value_str(doc, task));
+    if (*h->boot)
+        value_map_set(labels, HAND_LABEL_BOOT, value_str(doc, h->boot));
     const char *how = t->logs_off || h->engine->no_logs ? ":off" : t->tty ? ":tty" : "";
     value_map_set(labels, HAND_LABEL_LOGS,
                   value_str(doc, mem_printf(doc, "%lld:%lld%s", (long long)t->log_files,
@@ -513,7 +515,10 @@ document_state(const void *ctx, const struct hand *h, const char *alloc, const c
         .started_at = time_of(state, "StartedAt"),
         .finished_at = time_of(state, "FinishedAt"),
     };
+    const char *boot = document_text(labels, HAND_LABEL_BOOT);
     if (ret->running)
         ret->finished_at = 0;
+    else if (ret->started_at != 0 && *boot && *h->boot && !str_eq(boot, h->boot))
+        ret->taken_by = "the machine was restarted while the task ran";
     return true;
 }

@@ -24,6 +24,7 @@
 /* What that runs; another one has another number: podman knows no tag of what it is sent. */
 #define NETWORK_IMAGE_REPO "localhost/paddock-pause-1"
 #define NETWORK_IMAGE NETWORK_IMAGE_REPO ":latest"
+#define HAND_LABEL_BOOT "paddock.boot" /* of the machine, when it was started */
 #define HAND_LABEL_LOGS "paddock.logs" /* FILES:BYTES[:tty|:off] */
 
 struct images;
@@ -33,6 +34,7 @@ struct hand { /* for one engine */
     const struct policy *policy;
     const struct engine_policy *engine;
     int allocs;              /* fd of the directory of allocations */
+    char boot[40];           /* of the machine; "": not known */
     struct container *first; /* those that are followed */
     struct order *orders;    /* starts and removals of tasks: serve.c */
     struct images *images;

@@ -22,6 +22,7 @@
 #include "hand/hand.h"
 #include "isolation/confine/sandbox.h"
 #include "isolation/launch/policy.h"
+#include "isolation/proc.h"
 
 #define ROOM "hand"
 #define STATE_DIR "hand" /* in the data directory */
@@ -136,6 +137,8 @@ prepare(struct loop *l, struct hands *all, const char *policy, struct err *e)
                            engine->name);
         all->v[all->n++] =
             (struct hand){.loop = l, .policy = p, .engine = engine, .allocs = allocs};
+        if (proc_boot_id(all->v[i].boot) < 0)
+            all->v[i].boot[0] = '\0';
         all->v[i].pause_tar = pause;
         all->v[i].pause_len = pause_len;
         all->v[i].images = images_new(l, &all->v[i], state);

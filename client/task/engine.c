@@ -68,7 +68,8 @@ on_exited(void *arg, const struct engine_exit *e)
     if (alloc_network(tr->ar)) /* an engine that was started again has made another one */
         tr->ar->dirs = DIRS_NONE;
     struct task_exit x = {
-        .code = e->code, .signal = e->sig, .oom_killed = e->oom_killed, .error = e->error};
+        .code = e->code, .signal = e->sig, .oom_killed = e->oom_killed, .error = e->error,
+        .with_machine = e->taken};
     tr->up->exited(tr, &x);
 }
 

@@ -123,7 +123,10 @@ tell_end(struct engine_task *t, const struct hand_state *s)
 {
     auto_mem void *tmp = mem_ctx("exit");
     struct engine_exit x = {.code = (int)s->exit_code, .oom_killed = s->oom_killed};
-    if (s->oom_killed)
+    x.taken = !str_empty(s->taken_by);
+    if (x.taken)
+        x.error = s->taken_by;
+    else if (s->oom_killed)
         x.error = "OOM Killed";
     else if (!str_empty(s->error))
         x.error = s->error;

@@ -384,6 +384,40 @@ START_TEST(what_an_engine_says)
 }
 END_TEST
 
+START_TEST(what_the_machine_took_along)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    static const struct {
+        const char *boot, *label, *state;
+        bool taken;
+    } rows[] = {
+        {"now", "before", "\"ExitCode\":0,\"StartedAt\":\"2026-11-24T22:00:00Z\"", true},
+        {"now", "now", "\"ExitCode\":0,\"StartedAt\":\"2026-11-24T22:00:00Z\"", false},
+        {"now", "before", "\"Running\":true,\"StartedAt\":\"2026-11-24T22:00:00Z\"", false},
+        {"now", "before", "\"StartedAt\":\"0001-01-01T00:00:00Z\"", false}, /* it never ran */
+        {"now", "", "\"StartedAt\":\"2026-11-24T22:00:00Z\"", false}, /* of an earlier release */
+        {"", "before", "\"StartedAt\":\"2026-11-24T22:00:00Z\"", false},
+    };
+    struct hand h = hand;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct value *doc = NULL;
+        struct err e = ERR_INIT;
+        struct hand_state s = {0};
+        const char *json = mem_printf(
+            ctx,
+            "{\"Id\":\"abc\",\"State\":{%s},\"Config\":{\"Labels\":{\"paddock.owner\":\"/data/"
+            "alloc\",\"paddock.task\":\"web\",\"com.hashicorp.nomad.alloc_id\":\"" ALLOC
+            "\",\"paddock.boot\":\"%s\"}}}",
+            rows[i].state, rows[i].label);
+        (void)str_copy(h.boot, sizeof(h.boot), rows[i].boot);
+        ck_assert_int_eq(
+            json_decode_value(ctx, SLICE(json, strlen(json)), BUDGET(1 << 20), &doc, &e), 0);
+        ck_assert(document_state(ctx, &h, ALLOC, "web", doc, &s));
+        ck_assert_msg(str_empty(s.taken_by) != rows[i].taken, "row %zu", i);
+    }
+}
+END_TEST
+
 /* --- logs --- */
 
 enum { MESSAGES = 300, FILE_BYTES = 1000 };
@@ -704,6 +738,7 @@ START_TEST(the_log_of_a_terminal)
 END_TEST
 
 TEST_SUITE("hand", what_a_task_may_have, what_an_engine_is_asked_for, the_network_of_a_group,
-           which_images_are_asked_for_first, names, what_an_engine_says, how_far_a_pull_is,
+           which_images_are_asked_for_first, names, what_an_engine_says,
+           what_the_machine_took_along, how_far_a_pull_is,
            the_log_of_a_terminal, logs_whose_writer_is_killed, what_is_lost_is_said,
            logs_turn_over_and_are_no_way_out)
