@@ -49,6 +49,18 @@ enum {
     NODE_POOL_TEXT_MAX = 256,            /* bytes of its description */
     NODE_POOL_META_MAX = 128,            /* entries of its meta */
     NODE_POOL_META_BYTES_MAX = 64 << 10, /* bytes of all of them */
+
+    /* --- a request --- */
+    EVAL_DELETE_MAX = 7281, /* evaluations that are deleted at once by their ids */
+
+    /* --- a filter expression of a list --- */
+    FILTER_BYTES_MAX = 4096,        /* bytes of a filter expression */
+    FILTER_DEPTH_MAX = 32,          /* nesting of a filter expression */
+    FILTER_PATH_MAX = 12,           /* parts of a selector */
+    FILTER_VARS_MAX = 16,           /* names that "any" and "all" give */
+    FILTER_STEPS_MAX = 100000,      /* comparisons for one object; beyond, it does not match */
+    FILTER_REGEX_MAX = 512,         /* bytes of its regular expressions */
+    FILTER_REGEX_STEPS_MAX = 10000, /* steps of one match; beyond, it does not match */
 };
 
 #endif

@@ -364,8 +364,8 @@ cmd_keyring_list(struct cmd *c)
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
         return rc;
     cmd_say(c, "Gathering installed encryption keys...");
-    const struct keyring_response *r =
-        api_read(c, api_target(c, "/v1/agent/keyring/list", NULL), &type_keyring_response, "error");
+    const struct gossip_keys_response *r = api_read(
+        c, api_target(c, "/v1/agent/keyring/list", NULL), &type_gossip_keys_response, "error");
     if (!r)
         return 1;
     cmd_say(c, "Key");
@@ -390,10 +390,14 @@ cmd_keyring_change(struct cmd *c)
         return rc;
     while (!str_suffix(c->command->name, rows[i].verb))
         i++;
-    const struct gossip_keyring_request r = {.key = c->args[0]};
+    const struct gossip_keys_request r = {.key = c->args[0]};
     cmd_say(c, "%s", rows[i].doing);
     const struct change ch = {
-        NULL, api_target(c, mem_printf(c, "/v1/agent/keyring/%s", rows[i].verb), NULL),
-        &type_gossip_keyring_request, &r, NULL, "error"};
+        NULL,
+        api_target(c, mem_printf(c, "/v1/agent/keyring/%s", rows[i].verb), NULL),
+        &type_gossip_keys_request,
+        &r,
+        NULL,
+        "error"};
     return api_change(c, &ch) ? 0 : 1;
 }

@@ -14,10 +14,10 @@
 #include "server/gossip/domain.h"
 #include "server/gossip/gossip.h"
 #include "server/host_int.h"
-#include "server/server.h"
 #include "server/peer/found.h"
 #include "server/peer/grow.h"
 #include "server/peer/peers.h"
+#include "server/server.h"
 
 enum { ADDRS_MS = 1000 };
 
@@ -385,8 +385,8 @@ server_forget(struct server *s, uint64_t id, bool prune)
 }
 
 void
-server_keyring(struct server *s, const char *op, const char *key, server_keyring_fn *done,
-               void *arg)
+server_gossip_keys(struct server *s, const char *op, const char *key, server_gossip_keys_fn *done,
+                   void *arg)
 {
     struct err e = ERR_INIT;
     enum keys_op what = keys_op_of(op);

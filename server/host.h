@@ -116,9 +116,10 @@ size_t server_joined(struct server *s, const struct str_list *addrs, struct err 
 int server_sync(struct server *s, const void *ctx, const struct server_sync *req,
                 struct server_sync *ret, struct err *e);
 /* What an operator does with the key rings of gossip (server/gossip/gossip.h). */
-typedef void server_keyring_fn(void *arg, const struct err *e, const struct keyring_response *resp);
-void server_keyring(struct server *s, const char *op, const char *key, server_keyring_fn *done,
-                    void *arg);
+typedef void server_gossip_keys_fn(void *arg, const struct err *e,
+                                   const struct gossip_keys_response *resp);
+void server_gossip_keys(struct server *s, const char *op, const char *key,
+                        server_gossip_keys_fn *done, void *arg);
 /* A failed server counts as one that left, in all regions; `prune`: it is not shown any more.
  */
 void server_forget(struct server *s, uint64_t id, bool prune);

@@ -20,15 +20,7 @@ enum {
     GET_ALLOCS_BYTES = 4 << 20, /* bytes of those sent to it at once; it asks for the others then */
     GET_ALLOCS_KNOWN_MAX = 256, /* jobs that it names as known */
     SEARCH_MATCHES_MAX = 20,    /* ids of a kind that a search names */
-    EVAL_DELETE_MAX = 7281,     /* evaluations that are deleted at once by their ids */
-    FILTER_BYTES_MAX = 4096,    /* bytes of a filter expression */
-    FILTER_DEPTH_MAX = 32,      /* nesting of a filter expression */
-    FILTER_PATH_MAX = 12,       /* parts of a selector */
-    FILTER_VARS_MAX = 16,       /* names that "any" and "all" give */
-    FILTER_STEPS_MAX = 100000,  /* comparisons for one object; beyond, it does not match */
-    FILTER_REGEX_MAX = 512,     /* bytes of its regular expressions */
-    FILTER_REGEX_STEPS_MAX = 10000, /* steps of one match; beyond, it does not match */
-    LIST_PART_BYTES = 64 << 10,     /* bytes of JSON at which a part of a list ends */
+    LIST_PART_BYTES = 64 << 10, /* bytes of JSON at which a part of a list ends */
     READ_HERE_BYTES =
         16 << 10,       /* bytes of an object that is read where it is asked for, not by a worker */
     READ_HERE_MAX = 32, /* objects read so before others have a turn */

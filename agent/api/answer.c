@@ -15,7 +15,7 @@
 static const char json_type[] = "application/json";
 
 static void
-fail_with(struct ask *a, int status, const char *text)
+fail_with(struct request *a, int status, const char *text)
 {
     if (a->fail)
         a->fail(a, status, text);
@@ -24,7 +24,7 @@ fail_with(struct ask *a, int status, const char *text)
 }
 
 void
-ask_fail(struct ask *a, int status, const char *fmt, ...)
+reply_fail(struct request *a, int status, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -34,7 +34,7 @@ ask_fail(struct ask *a, int status, const char *fmt, ...)
 }
 
 void
-ask_refuse(struct ask *a, int status, const struct err *e)
+reply_refuse(struct request *a, int status, const struct err *e)
 {
     if (status == 429 || status == 503)
         http_header_add(a->req, "Retry-After", "1");
@@ -43,57 +43,57 @@ ask_refuse(struct ask *a, int status, const struct err *e)
 
 /* Where Nomad answers an RPC method's error otherwise than common/err.h (paddock-nomad(7)). */
 void
-ask_error(struct ask *a, const struct err *e)
+reply_error(struct request *a, const struct err *e)
 {
     switch (-e->code) {
     case ERR_NO_LEADER:
     case ERR_NOT_LEADER:
-        ask_fail(a, 500, "No cluster leader");
+        reply_fail(a, 500, "No cluster leader");
         return;
     case ERR_INVALID:
     case ERR_CONFLICT:
     case ERR_METHOD:
     case ERR_CANCELED:
     case ERR_CLOSED:
-        ask_refuse(a, 500, e);
+        reply_refuse(a, 500, e);
         return;
     case ERR_UNSUPPORTED:
-        ask_refuse(a, 400, e);
+        reply_refuse(a, 400, e);
         return;
     default:
-        ask_refuse(a, err_http_status(e->code), e);
+        reply_refuse(a, err_http_status(e->code), e);
     }
 }
 
 static unsigned
-flags_of(const struct ask *a)
+flags_of(const struct request *a)
 {
     return JSON_HIDE_SECRETS | (a->pretty ? JSON_PRETTY : 0) | (a->unsaid ? JSON_UNSAID : 0);
 }
 
 void
-ask_text(struct ask *a, struct buf *b, const char *content_type)
+reply_text(struct request *a, struct buf *b, const char *content_type)
 {
     http_reply_buf(a->req, 200, content_type, b);
 }
 
 static void
-send_json(struct ask *a, struct buf *b)
+send_json(struct request *a, struct buf *b)
 {
     if (buf_error(b) != 0) {
         buf_done(b);
-        ask_fail(a, 413,
-                 "the answer is larger than %d MiB: ask for pages (per_page) or less (prefix)",
-                 API_ANSWER_MAX >> 20);
+        reply_fail(a, 413,
+                   "the answer is larger than %d MiB: ask for pages (per_page) or less (prefix)",
+                   API_ANSWER_MAX >> 20);
         return;
     }
     if (a->pretty)
         buf_putc(b, '\n');
-    ask_text(a, b, json_type);
+    reply_text(a, b, json_type);
 }
 
 void
-ask_json(struct ask *a, const struct type *t, const void *obj)
+reply_json(struct request *a, const struct type *t, const void *obj)
 {
     struct buf b = BUF_INIT(API_ANSWER_MAX);
     if (obj)
@@ -104,7 +104,7 @@ ask_json(struct ask *a, const struct type *t, const void *obj)
 }
 
 void
-ask_value(struct ask *a, const struct value *v)
+reply_value(struct request *a, const struct value *v)
 {
     struct buf b = BUF_INIT(API_ANSWER_MAX);
     json_encode_value(&b, v, a->pretty ? JSON_PRETTY : 0);
@@ -112,7 +112,7 @@ ask_value(struct ask *a, const struct value *v)
 }
 
 void
-ask_index(struct ask *a, uint64_t index)
+reply_index(struct request *a, uint64_t index)
 {
     char t[24];
     /* the first entry writes no table: 1 is what nobody has written yet, which servers wait by */
@@ -121,11 +121,11 @@ ask_index(struct ask *a, uint64_t index)
 }
 
 void
-ask_meta(struct ask *a, const struct query_meta *m)
+reply_meta(struct request *a, const struct query_meta *m)
 {
     char t[24];
 
-    ask_index(a, m ? m->index : 0);
+    reply_index(a, m ? m->index : 0);
     snprintf(t, sizeof(t), "%" PRId64, m ? m->last_contact / NS_PER_MS : 0);
     http_header_add(a->req, "X-Nomad-LastContact", t);
     http_header_add(a->req, "X-Nomad-KnownLeader", m && m->known_leader ? "true" : "false");
@@ -134,18 +134,18 @@ ask_meta(struct ask *a, const struct query_meta *m)
 }
 
 void
-ask_object(struct ask *a, const struct type *t, const void *obj, const struct query_meta *m,
-           const char *missing)
+reply_object(struct request *a, const struct type *t, const void *obj, const struct query_meta *m,
+             const char *missing)
 {
     struct buf b = BUF_INIT(API_ANSWER_MAX);
 
-    ask_meta(a, m);
+    reply_meta(a, m);
     if (m && m->rows.n > 0) {
         buf_put(&b, m->rows.v, m->rows.n);
     } else if (obj) { /* as JSON it is too large for a frame */
         json_encode(&b, t, obj, flags_of(a));
     } else {
-        ask_fail(a, 404, "%s", missing);
+        reply_fail(a, 404, "%s", missing);
         return;
     }
     send_json(a, &b);

@@ -5,9 +5,9 @@
  */
 #include "agent/api/api.h"
 #include "agent/limits.h"
+#include "api/filter.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "server/rpc/filter.h"
 
 enum { PIECE = 1 << 20 }; /* bytes written at once: a row may be larger than is queued */
 
@@ -20,20 +20,20 @@ struct listing {
 };
 
 static struct listing *
-listing_of(struct ask *a)
+listing_of(struct request *a)
 {
     return (struct listing *)(void *)a->parts;
 }
 
 /* False: the filter is malformed, which was answered. */
 static bool
-filter_ok(struct ask *a, const struct type *whole)
+filter_ok(struct request *a, const struct type *whole)
 {
     struct err e = ERR_INIT;
 
     if (str_empty(a->list.filter) || filter_compile(a, whole, a->list.filter, &e) != NULL)
         return true;
-    ask_fail(a, 400, "failed to read filter expression: %s", e.text);
+    reply_fail(a, 400, "failed to read filter expression: %s", e.text);
     return false;
 }
 
@@ -43,7 +43,7 @@ filter_ok(struct ask *a, const struct type *whole)
 static void
 pump(void *user)
 {
-    struct ask *a = user;
+    struct request *a = user;
     struct parts *p = a->parts;
 
     if (a->call)
@@ -75,14 +75,14 @@ pump(void *user)
 }
 
 static void
-gone(struct ask *a)
+gone(struct request *a)
 {
     http_stream_end(a->req);
 }
 
 /* True: answered. An answer that has begun is cut short, so that its reader knows. */
 static bool
-on_error(struct ask *a, const struct err *e)
+on_error(struct request *a, const struct err *e)
 {
     (void)e;
     if (!a->parts->streaming)
@@ -92,13 +92,13 @@ on_error(struct ask *a, const struct err *e)
 }
 
 static void
-stream(struct ask *a)
+stream(struct request *a)
 {
     a->parts->streaming = true;
     a->gone = gone;
     struct query_meta m = a->parts->meta;
     m.next_token = NULL;
-    ask_meta(a, &m);
+    reply_meta(a, &m);
     http_stream_start(a->req, 200, "application/json", pump);
     pump(a);
 }
@@ -111,7 +111,7 @@ parts_free(struct parts *p)
 }
 
 void
-parts_begin(struct ask *a, struct parts *p)
+parts_begin(struct request *a, struct parts *p)
 {
     buf_init(&p->held, SIZE_MAX);
     talloc_set_destructor(p, parts_free);
@@ -121,7 +121,7 @@ parts_begin(struct ask *a, struct parts *p)
 }
 
 void
-parts_more(struct ask *a)
+parts_more(struct request *a)
 {
     if (a->parts->streaming)
         pump(a);
@@ -132,7 +132,7 @@ parts_more(struct ask *a)
 }
 
 void
-parts_end(struct ask *a)
+parts_end(struct request *a)
 {
     struct parts *p = a->parts;
 
@@ -143,8 +143,8 @@ parts_end(struct ask *a)
         /* one part, which is larger than is queued at once */
         stream(a);
     } else {
-        ask_meta(a, &p->meta);
-        ask_text(a, &p->held, "application/json");
+        reply_meta(a, &p->meta);
+        reply_text(a, &p->held, "application/json");
     }
 }
 
@@ -165,7 +165,7 @@ take_rows(struct listing *g, const struct query_meta *m)
 }
 
 static void
-finish(struct ask *a)
+finish(struct request *a)
 {
     struct listing *g = listing_of(a);
 
@@ -178,7 +178,7 @@ finish(struct ask *a)
 }
 
 static void
-on_part(struct ask *a, const void *resp)
+on_part(struct request *a, const void *resp)
 {
     struct listing *g = listing_of(a);
     struct parts *p = a->parts;
@@ -198,8 +198,8 @@ on_part(struct ask *a, const void *resp)
     if (str_empty(m->next_token) || (paged && m->full))
         finish(a);
     else if (paged && p->held.len > API_ANSWER_MAX)
-        ask_fail(a, 413, "the page is larger than %d MiB: ask for smaller ones (per_page)",
-                 API_ANSWER_MAX >> 20);
+        reply_fail(a, 413, "the page is larger than %d MiB: ask for smaller ones (per_page)",
+                   API_ANSWER_MAX >> 20);
     else if (paged)
         p->ask(a);
     else
@@ -207,15 +207,15 @@ on_part(struct ask *a, const void *resp)
 }
 
 static void
-ask_part(struct ask *a)
+ask_part(struct request *a)
 {
     const struct listing *g = listing_of(a);
 
-    ask_call(a, g->id, g->req, on_part);
+    call_server(a, g->id, g->req, on_part);
 }
 
 void
-ask_list(struct ask *a, enum rpc_id id, void *req)
+reply_list(struct request *a, enum rpc_id id, void *req)
 {
     struct listing *g = mem_new(a, struct listing);
     const struct rpc_method *m = rpc_method_by_id(id);

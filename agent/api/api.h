@@ -3,9 +3,9 @@
  * The HTTP API: one table of routes over the RPC methods and the client role. Rules of parameters,
  * headers, blocking and errors are Nomad's; what differs is in paddock-nomad(7).
  *
- * A request becomes a `struct ask`, owned by its http_req. A route either answers at once or makes
- * an RPC call (ask_call) and answers in its completion; when the client of the request goes away,
- * the call is cancelled and the answer dropped.
+ * A request becomes a `struct request`, owned by its http_req. A route either answers at once or
+ * makes an RPC call (call_server) and answers in its completion; when the client of the request
+ * goes away, the call is cancelled and the answer dropped.
  */
 #ifndef PADDOCK_AGENT_API_API_H
 #define PADDOCK_AGENT_API_API_H
@@ -38,17 +38,17 @@ struct api {
     unsigned reading; /* logs and files of other nodes (VERB_LONG) */
 };
 
-struct ask;
-typedef void ask_done(struct ask *a, const void *resp);
+struct request;
+typedef void request_done(struct request *a, const void *resp);
 
-struct ask {
+struct request {
     struct api *api;
     struct http_req *req;
     const char *id;           /* between prefix and suffix of an item route, decoded */
     struct rpc_envelope env;    /* of its calls */
     struct list_options list;   /* what it says of a list */
-    struct list_options asked;  /* what ask_list asks for */
-    struct id_request by_id;    /* ask_by_id */
+    struct list_options asked;  /* what reply_list asks for */
+    struct id_request by_id;    /* request_by_id */
     bool pretty;
     bool unsaid; /* what an object was not given is null in its JSON */
     bool passed_on; /* by another agent */
@@ -56,12 +56,12 @@ struct ask {
     uint64_t call;            /* the open RPC call, 0: none */
     struct rpc_client *called;
     enum rpc_id method;
-    ask_done *done;
-    bool (*on_error)(struct ask *a, const struct err *e); /* true: answered */
+    request_done *done;
+    bool (*on_error)(struct request *a, const struct err *e); /* true: answered */
     struct parts *parts; /* parts_begin */
-    void (*gone)(struct ask *a);  /* the client left, for routes without RPC */
+    void (*gone)(struct request *a); /* the client left, for routes without RPC */
     /* Tells a failure otherwise than by the status of the answer; NULL: no. */
-    void (*fail)(struct ask *a, int status, const char *text);
+    void (*fail)(struct request *a, int status, const char *text);
     const struct route *route;
     const char *stream_type; /* content type of a body that is streamed */
     void *user;
@@ -83,7 +83,7 @@ struct route {
     unsigned verbs;
     const char *path;   /* "/v1/jobs", or "/v1/job/" for items */
     const char *suffix; /* items: "/plan", "": the rest is the id, NULL: exact path */
-    void (*handle)(struct ask *a);
+    void (*handle)(struct request *a);
     enum rpc_id rpc; /* that the handler calls, where several methods share it */
 };
 
@@ -95,37 +95,38 @@ size_t api_body_max(void *arg, enum http_method m, const char *path);
 
 /* --- parameters --- */
 /* "true"/"false" parameter; false with a 400 sent when malformed. Absent: *ret is untouched. */
-bool ask_bool(struct ask *a, const char *name, bool *ret);
-bool ask_int(struct ask *a, const char *name, int64_t *ret);
+bool param_bool(struct request *a, const char *name, bool *ret);
+bool param_int(struct request *a, const char *name, int64_t *ret);
 /* Decodes the JSON body; NULL with a 400 sent. `optional`: an empty body is an empty object. */
-void *ask_body(struct ask *a, const struct type *t, bool optional);
+void *request_body(struct request *a, const struct type *t, bool optional);
 /* The same for what may be large: a worker decodes the body, since the loop serves heartbeats, and
- * makes the call of it that then() asks for with ask_call(). It comes now or later, once, unless a
+ * makes the call of it that then() asks for with call_server(). It comes now or later, once, unless
+ * a
  * 400 was sent; the body is gone when the call is answered. */
-typedef void ask_body_fn(struct ask *a, void *body);
-void ask_large_body(struct ask *a, const struct type *t, ask_body_fn *then);
+typedef void request_body_fn(struct request *a, void *body);
+void request_large_body(struct request *a, const struct type *t, request_body_fn *then);
 
 /* --- calls --- */
-struct id_request *ask_by_id(struct ask *a);
-void ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done);
+struct id_request *request_by_id(struct request *a);
+void call_server(struct request *a, enum rpc_id id, const void *req, request_done *done);
 /* agent/api/routes_schema.c. Calls the method of the route, with the request that path and query
  * are. */
-void ask_method(struct ask *a);
+void route_call(struct request *a);
 /* What the server answers is the answer, by the table of its type. */
-ask_done method_done;
+request_done method_done;
 
 /* --- answers (each ends the request) --- */
-void ask_error(struct ask *a, const struct err *e);
-void ask_refuse(struct ask *a, int status, const struct err *e);
-void ask_fail(struct ask *a, int status, const char *fmt, ...)
+void reply_error(struct request *a, const struct err *e);
+void reply_refuse(struct request *a, int status, const struct err *e);
+void reply_fail(struct request *a, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-void ask_json(struct ask *a, const struct type *t, const void *obj);
-void ask_value(struct ask *a, const struct value *v);
-void ask_text(struct ask *a, struct buf *b, const char *content_type);
+void reply_json(struct request *a, const struct type *t, const void *obj);
+void reply_value(struct request *a, const struct value *v);
+void reply_text(struct request *a, struct buf *b, const char *content_type);
 /* An object from the server, which made JSON of it where it was asked to; 404 with `missing` when
  * NULL. */
-void ask_object(struct ask *a, const struct type *t, const void *obj, const struct query_meta *m,
-                const char *missing);
+void reply_object(struct request *a, const struct type *t, const void *obj,
+                  const struct query_meta *m, const char *missing);
 
 /* An answer that is put together of calls, of any length: a short answer goes out whole, a longer
  * one is streamed, each part asked for when the reader has taken the part before. `ask` makes the
@@ -134,20 +135,20 @@ struct parts {
     struct query_meta meta; /* of the first part, for the headers */
     struct buf held;        /* not written yet, */
     size_t written;         /* but for that many bytes of it */
-    void (*ask)(struct ask *a);
+    void (*ask)(struct request *a);
     bool streaming, complete;
 };
 /* Owned by `a`; `p` is zero but for `ask`. */
-void parts_begin(struct ask *a, struct parts *p);
-void parts_more(struct ask *a);
-void parts_end(struct ask *a);
+void parts_begin(struct request *a, struct parts *p);
+void parts_more(struct request *a);
+void parts_end(struct request *a);
 
 /* A list from the server, of any length, as the query wants it (filter, pages, order). `req` is a
  * ListRequest or IdRequest, whose List is filled in, and lives as long as `a`. */
-void ask_list(struct ask *a, enum rpc_id id, void *req);
+void reply_list(struct request *a, enum rpc_id id, void *req);
 
-void ask_index(struct ask *a, uint64_t index); /* X-Nomad-Index */
-void ask_meta(struct ask *a, const struct query_meta *m);
+void reply_index(struct request *a, uint64_t index); /* X-Nomad-Index */
+void reply_meta(struct request *a, const struct query_meta *m);
 
 /* --- the routes --- */
 extern const struct route routes_deployment[], routes_job[], routes_node[], routes_alloc[],
@@ -157,21 +158,21 @@ extern const struct route routes_test[];
 #endif
 
 /* agent/api/routes_later.c: true: it is Nomad's and not ours (yet), and was answered. */
-bool route_later(struct ask *a, unsigned verb);
+bool route_later(struct request *a, unsigned verb);
 /* The same without an answer; `what` is not there, NULL: Enterprise. */
-bool route_is_later(const struct ask *a, unsigned verb, const char **what);
+bool route_is_later(const struct request *a, unsigned verb, const char **what);
 /* Does the path of the request fit a route, and which part of it is the id? */
 /* Query and headers into a->env and a->list. False: it was answered. */
-bool ask_parse(struct ask *a);
-bool ask_in_our_region(const struct ask *a);
-bool ask_fits(const struct ask *a, const char *path, const char *suffix, const char **id);
+bool request_parse(struct request *a);
+bool request_is_for_our_region(const struct request *a);
+bool request_fits(const struct request *a, const char *path, const char *suffix, const char **id);
 
 /* agent/api/metrics.c */
-void metrics_get(struct ask *a);
+void metrics_get(struct request *a);
 /* agent/api/routes_exec.c */
-void alloc_exec(struct ask *a);
+void alloc_exec(struct request *a);
 /* agent/api/routes_client.c. True: allocation a->id is this node's. Otherwise the request is
  * forwarded or answered. */
-bool ask_ours(struct ask *a);
+bool request_reaches_alloc(struct request *a);
 
 #endif

@@ -56,7 +56,7 @@ static const char *const summary_names[] = {
 static const char *const job_states[] = {JOB_STATUS_PENDING, JOB_STATUS_RUNNING, JOB_STATUS_DEAD};
 
 struct jobs {
-    struct ask *a;
+    struct request *a;
     struct buf part; /* of the list, as JSON: a worker's while it makes samples of it */
     bool broken;
     struct list_request r;
@@ -68,7 +68,7 @@ struct jobs {
 };
 
 static bool
-is_prometheus(const struct ask *a)
+is_prometheus(const struct request *a)
 {
     return str_eq(http_query(a->req, "format"), "prometheus");
 }
@@ -353,7 +353,7 @@ add_server(struct gauges *g, struct server *s)
 }
 
 static struct gauges *
-collect(struct ask *a)
+collect(struct request *a)
 {
     struct gauges *g = mem_new(a, struct gauges);
     struct api *api = a->api;
@@ -374,14 +374,14 @@ collect(struct ask *a)
 }
 
 static void
-send_text(struct ask *a, struct buf *b, const char *content_type)
+send_text(struct request *a, struct buf *b, const char *content_type)
 {
     if (buf_error(b) == 0) {
-        ask_text(a, b, content_type);
+        reply_text(a, b, content_type);
         return;
     }
     buf_done(b);
-    ask_fail(a, 413, "the metrics are larger than %d MiB", API_ANSWER_MAX >> 20);
+    reply_fail(a, 413, "the metrics are larger than %d MiB", API_ANSWER_MAX >> 20);
 }
 
 static void
@@ -446,7 +446,7 @@ put_sums_json(struct buf *b, const struct gauges *g, bool counters)
 }
 
 static void
-send_json(struct ask *a, const struct gauges *g, const struct jobs *jobs)
+send_json(struct request *a, const struct gauges *g, const struct jobs *jobs)
 {
     struct buf b = BUF_INIT(API_ANSWER_MAX);
     time_t now = (time_t)(clock_wall_ns() / NS_PER_S);
@@ -470,7 +470,7 @@ send_json(struct ask *a, const struct gauges *g, const struct jobs *jobs)
     if (a->pretty && buf_error(&b) == 0 &&
         json_decode_value(a, SLICE(b.data, b.len), BUDGET(8 * API_ANSWER_MAX), &v, &e) == 0) {
         buf_done(&b);
-        ask_value(a, v);
+        reply_value(a, v);
         return;
     }
     send_text(a, &b, "application/json");
@@ -568,7 +568,7 @@ put_sample(struct buf *b, const struct gauge *x)
 }
 
 static void
-send_prometheus(struct ask *a, struct gauges *g, const struct jobs *jobs)
+send_prometheus(struct request *a, struct gauges *g, const struct jobs *jobs)
 {
     struct buf b = BUF_INIT(API_ANSWER_MAX);
 
@@ -645,7 +645,7 @@ jobs_free(struct jobs *j)
 }
 
 static void
-answer(struct ask *a, const struct jobs *jobs)
+answer(struct request *a, const struct jobs *jobs)
 {
     struct gauges *g = collect(a);
 
@@ -660,14 +660,14 @@ answer(struct ask *a, const struct jobs *jobs)
 /* Half of the jobs is not told as if it were all. What is known here is worth telling without a
  * leader too. */
 static bool
-jobs_error(struct ask *a, const struct err *e)
+jobs_error(struct request *a, const struct err *e)
 {
     (void)e;
     answer(a, NULL);
     return true;
 }
 
-static void jobs_part(struct ask *a, const void *resp);
+static void jobs_part(struct request *a, const void *resp);
 
 static void
 part_added(void *arg)
@@ -679,11 +679,11 @@ part_added(void *arg)
     else if (str_empty(j->list.next_token))
         answer(j->a, j);
     else
-        ask_call(j->a, RPC_JOB_LIST, &j->r, jobs_part);
+        call_server(j->a, RPC_JOB_LIST, &j->r, jobs_part);
 }
 
 static void
-jobs_part(struct ask *a, const void *resp)
+jobs_part(struct request *a, const void *resp)
 {
     const struct query_meta *m = ((const struct job_list_response *)resp)->meta;
     struct jobs *j = a->user;
@@ -701,13 +701,13 @@ jobs_part(struct ask *a, const void *resp)
 }
 
 void
-metrics_get(struct ask *a)
+metrics_get(struct request *a)
 {
     const struct agent_config *cfg = a->api->cfg;
 
     if (is_prometheus(a) && cfg && !cfg->dev_mode &&
         !(cfg->telemetry && cfg->telemetry->prometheus_metrics)) {
-        ask_fail(a, 415, "Prometheus is not enabled");
+        reply_fail(a, 415, "Prometheus is not enabled");
         return;
     }
     if (!a->api->server) {
@@ -730,5 +730,5 @@ metrics_get(struct ask *a)
                                    .namespace = NS_ALL,
                                    .auth_token = a->env.auth_token,
                                    .stale = true};
-    ask_call(a, RPC_JOB_LIST, &j->r, jobs_part);
+    call_server(a, RPC_JOB_LIST, &j->r, jobs_part);
 }

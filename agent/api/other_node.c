@@ -20,7 +20,7 @@ ws_header(const char *name)
 }
 
 struct passed {
-    struct ask *ask; /* NULL: the asking client has gone and was answered */
+    struct request *ask; /* NULL: the asking client has gone and was answered */
     struct http_client *client;
     struct api *api;
     bool started;
@@ -31,7 +31,7 @@ struct passed {
 static void
 pull(void *user)
 {
-    struct ask *a = user;
+    struct request *a = user;
     struct passed *f = a->user;
     if (f)
         http_client_read(f->client, true);
@@ -52,7 +52,7 @@ on_head(void *arg, const struct http_resp *r)
 static void
 tunnel_data(void *user, const void *p, size_t n)
 {
-    struct ask *a = user;
+    struct request *a = user;
     struct passed *f = a->user;
     struct buf b = BUF_INIT(SIZE_MAX);
 
@@ -105,7 +105,7 @@ static void
 on_done(void *arg, const struct err *e, const struct http_resp *r)
 {
     struct passed *f = arg;
-    struct ask *a = f->ask;
+    struct request *a = f->ask;
     struct http_client *c = f->client;
 
     if (a && f->started) {
@@ -115,9 +115,9 @@ on_done(void *arg, const struct err *e, const struct http_resp *r)
         else
             http_stream_end(a->req);
     } else if (a && f->err.code) {
-        ask_error(a, &f->err);
+        reply_error(a, &f->err);
     } else if (a && e) {
-        ask_fail(a, 500, "%s", e->text);
+        reply_fail(a, 500, "%s", e->text);
     } else if (a) {
         http_reply(a->req, r->status, http_resp_header(r, "content-type"), r->body, r->body_len);
     }
@@ -128,7 +128,7 @@ on_done(void *arg, const struct err *e, const struct http_resp *r)
 }
 
 static void
-on_gone(struct ask *a)
+on_gone(struct request *a)
 {
     struct passed *f = a->user;
 
@@ -138,7 +138,7 @@ on_gone(struct ask *a)
     if (f->started)
         http_stream_end(a->req);
     else
-        ask_fail(a, 499, "client gone");
+        reply_fail(a, 499, "client gone");
     http_client_close(c); /* on_done comes with -ERR_CANCELED */
 }
 
@@ -151,7 +151,7 @@ passes(const struct http_req *r, const char *name)
 }
 
 static size_t
-pass_headers(struct ask *a, struct http_pair **ret)
+pass_headers(struct request *a, struct http_pair **ret)
 {
     const struct http_req *r = a->req;
     struct http_pair *v = mem_array(a, struct http_pair, r->n_headers);
@@ -177,7 +177,7 @@ opened(void *arg, const struct err *e, const void *resp)
 static struct http_client *
 connect_node(struct passed *f, const char *node_id)
 {
-    struct ask *a = f->ask;
+    struct request *a = f->ask;
     struct client_http_request r = {.node_id = node_id, .peer = a->req->peer, .long_ = f->reads};
     struct rpc_envelope env = {.region = a->env.region, .auth_token = a->env.auth_token};
     struct rpc_request q = {RPC_CLIENT_HTTP, &r, &env, API_CALL_MS};
@@ -187,19 +187,19 @@ connect_node(struct passed *f, const char *node_id)
 }
 
 void
-other_node_ask(struct ask *a, const char *node_id)
+other_node_ask(struct request *a, const char *node_id)
 {
     struct http_pair *headers;
 
     if (a->passed_on || !a->api->servers) {
-        ask_fail(a, 404, "Unknown node \"%s\"", node_id);
+        reply_fail(a, 404, "Unknown node \"%s\"", node_id);
         return;
     }
     bool reads = (a->route->verbs & VERB_LONG) != 0;
     if (reads && !a->api->server && a->api->reading >= RPC_LONG_STREAMS_MAX) {
-        ask_fail(a, 429,
-                 "%d logs and files are read through this agent: close some, or ask another",
-                 RPC_LONG_STREAMS_MAX);
+        reply_fail(a, 429,
+                   "%d logs and files are read through this agent: close some, or ask another",
+                   RPC_LONG_STREAMS_MAX);
         return;
     }
     struct passed *f = mem_new(NULL, struct passed);
@@ -232,24 +232,24 @@ other_node_ask(struct ask *a, const char *node_id)
 
 /* This node is the one, and has it no more. */
 static void
-ask_gone(struct ask *a)
+ask_gone(struct request *a)
 {
     if (a->api->client)
-        ask_fail(a, 404, "Unknown allocation \"%s\": %s", a->id,
-                 client_gone_words(a->api->client, a, a->id));
+        reply_fail(a, 404, "Unknown allocation \"%s\": %s", a->id,
+                   client_gone_words(a->api->client, a, a->id));
     else
-        ask_fail(a, 404, "Unknown allocation \"%s\"", a->id);
+        reply_fail(a, 404, "Unknown allocation \"%s\"", a->id);
 }
 
 static void
-alloc_done(struct ask *a, const void *resp)
+alloc_done(struct request *a, const void *resp)
 {
     const struct alloc_response *r = resp;
     const struct client *c = a->api->client;
 
     /* a node that does not know its own allocation says so */
     if (!r->alloc)
-        ask_fail(a, 404, "Unknown allocation \"%s\"", a->id);
+        reply_fail(a, 404, "Unknown allocation \"%s\"", a->id);
     else if (c && str_eq(r->alloc->node_id, client_node_id(c)))
         ask_gone(a);
     else
@@ -257,23 +257,23 @@ alloc_done(struct ask *a, const void *resp)
 }
 
 static void
-other_node_alloc(struct ask *a)
+other_node_alloc(struct request *a)
 {
     if (a->passed_on) {
         ask_gone(a);
         return;
     }
-    ask_call(a, RPC_ALLOC_GET_ALLOC, ask_by_id(a), alloc_done);
+    call_server(a, RPC_ALLOC_GET_ALLOC, request_by_id(a), alloc_done);
 }
 
 bool
-ask_ours(struct ask *a)
+request_reaches_alloc(struct request *a)
 {
     if (str_empty(a->id)) {
-        ask_fail(a, 400, "must provide a valid alloc id");
+        reply_fail(a, 400, "must provide a valid alloc id");
         return false;
     }
-    if (a->api->client && ask_in_our_region(a) && client_has_alloc(a->api->client, a->id))
+    if (a->api->client && request_is_for_our_region(a) && client_has_alloc(a->api->client, a->id))
         return true;
     other_node_alloc(a);
     return false;

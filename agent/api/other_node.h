@@ -9,6 +9,6 @@
 
 #include "agent/api/api.h"
 
-void other_node_ask(struct ask *a, const char *node_id);
+void other_node_ask(struct request *a, const char *node_id);
 
 #endif

@@ -15,9 +15,8 @@
 
 enum { WAIT_DEFAULT_S = 300 };
 
-
 bool
-ask_fits(const struct ask *a, const char *path, const char *suffix, const char **id)
+request_fits(const struct request *a, const char *path, const char *suffix, const char **id)
 {
     const char *asked = a->req->path;
 
@@ -35,42 +34,42 @@ ask_fits(const struct ask *a, const char *path, const char *suffix, const char *
 /* --- parameters --- */
 
 bool
-ask_bool(struct ask *a, const char *name, bool *ret)
+param_bool(struct request *a, const char *name, bool *ret)
 {
     const char *v = http_query(a->req, name);
     if (!v)
         return true;
     if (num_parse_bool(v, ret) == 0)
         return true;
-    ask_fail(a, 400, "Failed to parse value of \"%s\" (\"%s\") as a bool", name, v);
+    reply_fail(a, 400, "Failed to parse value of \"%s\" (\"%s\") as a bool", name, v);
     return false;
 }
 
 bool
-ask_int(struct ask *a, const char *name, int64_t *ret)
+param_int(struct request *a, const char *name, int64_t *ret)
 {
     const char *v = http_query(a->req, name);
     if (str_empty(v))
         return true;
     if (num_parse_i64(v, ret) == 0)
         return true;
-    ask_fail(a, 400, "Failed to parse value of \"%s\" (\"%s\") as an integer", name, v);
+    reply_fail(a, 400, "Failed to parse value of \"%s\" (\"%s\") as an integer", name, v);
     return false;
 }
 
 static bool
-parse_blocking(struct ask *a)
+parse_blocking(struct request *a)
 {
     const char *v = http_query(a->req, "index");
     int64_t wait = WAIT_DEFAULT_S * NS_PER_S;
 
     if (!str_empty(v) && num_parse_u64(v, &a->env.min_index) < 0) {
-        ask_fail(a, 400, "Invalid index");
+        reply_fail(a, 400, "Invalid index");
         return false;
     }
     v = http_query(a->req, "wait");
     if (!str_empty(v) && (duration_parse(v, &wait) < 0 || wait < 0)) {
-        ask_fail(a, 400, "Invalid wait time");
+        reply_fail(a, 400, "Invalid wait time");
         return false;
     }
     if (wait == 0 || wait > WAIT_DEFAULT_S * NS_PER_S)
@@ -94,7 +93,7 @@ token_of(const struct http_req *r)
 }
 
 bool
-ask_parse(struct ask *a)
+request_parse(struct request *a)
 {
     struct rpc_envelope *env = &a->env;
     struct list_options *l = &a->list;
@@ -108,15 +107,15 @@ ask_parse(struct ask *a)
     const char *stale = http_query(a->req, "stale");
     if (stale && !*stale)
         env->stale = true;
-    else if (!ask_bool(a, "stale", &env->stale))
+    else if (!param_bool(a, "stale", &env->stale))
         return false;
     l->prefix = http_query(a->req, "prefix");
     l->filter = http_query(a->req, "filter");
     l->next_token = http_query(a->req, "next_token");
-    if (!ask_bool(a, "reverse", &l->reverse) || !ask_int(a, "per_page", &l->per_page))
+    if (!param_bool(a, "reverse", &l->reverse) || !param_int(a, "per_page", &l->per_page))
         return false;
     if (l->per_page < 0 || l->per_page > INT32_MAX) {
-        ask_fail(a, 400, "Invalid per_page");
+        reply_fail(a, 400, "Invalid per_page");
         return false;
     }
     const char *pretty = http_query(a->req, "pretty");
@@ -143,7 +142,7 @@ decode_body(const void *ctx, const struct http_req *r, const struct type *t, voi
 }
 
 void *
-ask_body(struct ask *a, const struct type *t, bool optional)
+request_body(struct request *a, const struct type *t, bool optional)
 {
     struct err e = ERR_INIT;
     void *obj = NULL;
@@ -151,9 +150,9 @@ ask_body(struct ask *a, const struct type *t, bool optional)
     if (a->req->body_len == 0 && optional)
         return type_new(a, t);
     if (a->req->body_len == 0)
-        ask_fail(a, 400, "Request body is empty");
+        reply_fail(a, 400, "Request body is empty");
     else if (decode_body(a, a->req, t, &obj, &e) < 0)
-        ask_fail(a, 400, "%s", e.text);
+        reply_fail(a, 400, "%s", e.text);
     else
         return obj;
     return NULL;
@@ -161,9 +160,9 @@ ask_body(struct ask *a, const struct type *t, bool optional)
 
 /* What workers do for a large body: they decode and free it, and encode the call of it. */
 struct large_body {
-    struct ask *a;
+    struct request *a;
     const struct type *t;
-    ask_body_fn *then;
+    request_body_fn *then;
     void *ctx; /* of the body: `a` has it, or a worker */
     void *obj;
     struct err err;
@@ -185,16 +184,16 @@ large_done(void *arg)
     struct large_body *l = arg;
     talloc_reparent(NULL, l->a, l->ctx);
     if (l->err.code != 0)
-        ask_fail(l->a, 400, "%s", l->err.text);
+        reply_fail(l->a, 400, "%s", l->err.text);
     else
         l->then(l->a, l->obj);
 }
 
 void
-ask_large_body(struct ask *a, const struct type *t, ask_body_fn *then)
+request_large_body(struct request *a, const struct type *t, request_body_fn *then)
 {
     if (a->req->body_len < API_BODY_LARGE) {
-        void *obj = ask_body(a, t, false);
+        void *obj = request_body(a, t, false);
         if (obj != NULL)
             then(a, obj);
         return;
@@ -207,7 +206,7 @@ ask_large_body(struct ask *a, const struct type *t, ask_body_fn *then)
 /* --- calls --- */
 
 struct id_request *
-ask_by_id(struct ask *a)
+request_by_id(struct request *a)
 {
     struct id_request *r = &a->by_id;
     r->id = a->id;
@@ -217,20 +216,20 @@ ask_by_id(struct ask *a)
 static void
 call_done(void *arg, const struct err *e, const void *resp)
 {
-    struct ask *a = arg;
+    struct request *a = arg;
 
     a->call = 0;
     if (!e)
         a->done(a, resp);
     else if (!a->on_error || !a->on_error(a, e))
-        ask_error(a, e);
+        reply_error(a, e);
 }
 
 static void
-send_call(struct ask *a, const struct rpc_request *r)
+send_call(struct request *a, const struct rpc_request *r)
 {
     if (!a->api->servers) {
-        ask_fail(a, 500, "No cluster leader");
+        reply_fail(a, 500, "No cluster leader");
         return;
     }
     a->called = a->api->servers;
@@ -259,7 +258,7 @@ large_encoded(void *arg)
 }
 
 void
-ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done)
+call_server(struct request *a, enum rpc_id id, const void *req, request_done *done)
 {
     struct rpc_envelope env = a->env;
     struct rpc_request r = {id, req, &env, API_CALL_MS + a->env.wait / NS_PER_MS, NULL};
@@ -286,7 +285,7 @@ ask_call(struct ask *a, enum rpc_id id, const void *req, ask_done *done)
 }
 
 bool
-ask_in_our_region(const struct ask *a)
+request_is_for_our_region(const struct request *a)
 {
     return str_eq(a->env.region, a->api->region);
 }

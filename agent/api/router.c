@@ -34,16 +34,16 @@ verb_of(enum http_method m)
 
 /* For what no server is asked: those refuse themselves what is meant for another region. */
 static bool
-region_ours(struct ask *a)
+region_ours(struct request *a)
 {
     if (str_eq(a->env.region, a->api->region))
         return true;
-    ask_fail(a, 500, "No path to region");
+    reply_fail(a, 500, "No path to region");
     return false;
 }
 
 static void
-not_found(struct ask *a)
+not_found(struct request *a)
 {
     http_fail(a->req, 404, "there is no endpoint \"%s\"", a->req->path);
 }
@@ -51,7 +51,7 @@ not_found(struct ask *a)
 /* Doubled slashes are cleaned by a redirect, as Go's mux does; with 307, so that a PUT stays one.
  */
 static bool
-redirect(struct ask *a)
+redirect(struct request *a)
 {
     const char *t = a->req->target, *authority = strstr(t, "://");
     if (*t != '/' && authority) /* the absolute form (RFC 9112, 3.2.2) */
@@ -76,7 +76,7 @@ redirect(struct ask *a)
 
 /* Of the prefixes of items that fit, the longest is meant: a node pool may be called "drain". */
 static size_t
-longest_prefix(const struct ask *a)
+longest_prefix(const struct request *a)
 {
     size_t most = 0;
 
@@ -90,7 +90,7 @@ longest_prefix(const struct ask *a)
 /* The route of the request. Plain ids come last, since they may hold slashes; but "/plan" is no job
  * of that name. */
 static const struct route *
-find(struct ask *a, unsigned verb, bool *wrong_method)
+find(struct request *a, unsigned verb, bool *wrong_method)
 {
     size_t prefix = longest_prefix(a);
 
@@ -99,7 +99,7 @@ find(struct ask *a, unsigned verb, bool *wrong_method)
             for (const struct route *r = tables[t]; r->path; r++) {
                 bool is_plain = r->suffix && !*r->suffix;
                 if (is_plain != plain || (r->suffix && strlen(r->path) < prefix) ||
-                    !ask_fits(a, r->path, r->suffix, &a->id))
+                    !request_fits(a, r->path, r->suffix, &a->id))
                     continue;
                 if (r->verbs & verb)
                     return r;
@@ -113,7 +113,7 @@ find(struct ask *a, unsigned verb, bool *wrong_method)
 static void
 on_close(void *user)
 {
-    struct ask *a = user;
+    struct request *a = user;
 
     if (a->call)
         rpc_cancel(a->called, a->call);
@@ -124,7 +124,7 @@ on_close(void *user)
 static void
 handle(struct api *api, struct http_req *req, bool passed_on)
 {
-    struct ask *a = mem_new(req, struct ask);
+    struct request *a = mem_new(req, struct request);
     unsigned verb = verb_of(req->method);
     bool wrong_method = false;
 
@@ -139,7 +139,7 @@ handle(struct api *api, struct http_req *req, bool passed_on)
     if (r != NULL) {
         a->route = r;
         bool changes = verb != VERB_GET || (r->verbs & VERB_UNSAFE);
-        if ((!changes || guard_origin(&a->api->guard, req)) && ask_parse(a) &&
+        if ((!changes || guard_origin(&a->api->guard, req)) && request_parse(a) &&
             (!(r->verbs & VERB_HERE) || region_ours(a)))
             r->handle(a);
         return;

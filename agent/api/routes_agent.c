@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * HTTP API: the agent itself, status, system, operator. What is asked of the servers goes by
- * ask_call(); what this agent knows of itself (self, health, servers) is put together here. Changes
- * of the cluster check their parameters as Nomad does and name what is missing. The table of routes
- * is at the end.
+ * call_server(); what this agent knows of itself (self, health, servers) is put together here.
+ * Changes of the cluster check their parameters as Nomad does and name what is missing. The table
+ * of routes is at the end.
  */
 #include <stdio.h>
 #include <string.h>
@@ -23,63 +23,63 @@
 /* --- status --- */
 
 static void
-leader_done(struct ask *a, const void *resp)
+leader_done(struct request *a, const void *resp)
 {
     const struct status_leader_response *r = resp;
-    ask_value(a, value_str(a, str_or(r->leader, "")));
+    reply_value(a, value_str(a, str_or(r->leader, "")));
 }
 
 static void
-status_leader(struct ask *a)
+status_leader(struct request *a)
 {
-    ask_call(a, RPC_STATUS_LEADER, mem_new(a, struct empty), leader_done);
+    call_server(a, RPC_STATUS_LEADER, mem_new(a, struct empty), leader_done);
 }
 
 static void
-strings(struct ask *a, const char *const *v, size_t n)
+strings(struct request *a, const char *const *v, size_t n)
 {
     struct value *list = value_list(a);
     for (size_t i = 0; i < n; i++)
         value_list_add(list, value_str(list, v[i]));
-    ask_value(a, list);
+    reply_value(a, list);
 }
 
 static void
-peers_done(struct ask *a, const void *resp)
+peers_done(struct request *a, const void *resp)
 {
     const struct status_leader_response *r = resp;
     strings(a, r->peers.v, r->peers.n);
 }
 
 static void
-status_peers(struct ask *a)
+status_peers(struct request *a)
 {
-    ask_call(a, RPC_STATUS_LEADER, mem_new(a, struct empty), peers_done);
+    call_server(a, RPC_STATUS_LEADER, mem_new(a, struct empty), peers_done);
 }
 
 static void
-regions_done(struct ask *a, const void *resp)
+regions_done(struct request *a, const void *resp)
 {
     const struct regions_response *r = resp;
     strings(a, r->regions.v, r->regions.n);
 }
 
 static void
-regions(struct ask *a)
+regions(struct request *a)
 {
     a->env.region = a->api->region; /* any server knows all of them */
-    ask_call(a, RPC_STATUS_REGIONS, mem_new(a, struct empty), regions_done);
+    call_server(a, RPC_STATUS_REGIONS, mem_new(a, struct empty), regions_done);
 }
 
 /* The keys by which identities of workloads are checked: none is given out, so no signature is
  * good. */
 static void
-jwks(struct ask *a)
+jwks(struct request *a)
 {
     struct value *keys = value_map(a);
 
     value_map_set(keys, "keys", value_list(keys));
-    ask_value(a, keys);
+    reply_value(a, keys);
 }
 
 /* --- agent --- */
@@ -98,7 +98,7 @@ set_u64(struct value *map, const char *k, uint64_t v)
 
 /* Of a server. */
 static void
-server_stats(struct ask *a, struct value *stats)
+server_stats(struct request *a, struct value *stats)
 {
     static const char *const roles[] = {"Follower", "Candidate", "Leader"};
     struct api *api = a->api;
@@ -150,7 +150,7 @@ runtime_stats(struct value *stats)
 }
 
 static struct value *
-stats_of(struct ask *a)
+stats_of(struct request *a)
 {
     struct api *api = a->api;
     struct value *stats = value_map(a), *paddock = value_map(stats);
@@ -198,7 +198,7 @@ value_of(const void *ctx, const struct type *t, const void *obj)
 }
 
 static void
-send_self(struct ask *a, const struct agent_member *m)
+send_self(struct request *a, const struct agent_member *m)
 {
     struct value *self = value_map(a);
     struct value *cfg = a->api->cfg ? config_value(a, a->api->cfg) : value_map(a);
@@ -213,11 +213,11 @@ send_self(struct ask *a, const struct agent_member *m)
     value_map_set(self, "config", cfg);
     value_map_set(self, "member", m ? value_of(a, &type_agent_member, m) : value_map(a));
     value_map_set(self, "stats", stats_of(a));
-    ask_value(a, self);
+    reply_value(a, self);
 }
 
 static void
-self_done(struct ask *a, const void *resp)
+self_done(struct request *a, const void *resp)
 {
     const struct server_members_response *r = resp;
 
@@ -225,7 +225,7 @@ self_done(struct ask *a, const void *resp)
 }
 
 static bool
-self_error(struct ask *a, const struct err *e)
+self_error(struct request *a, const struct err *e)
 {
     (void)e;
     send_self(a, NULL); /* what we know of ourselves we can always tell */
@@ -233,11 +233,11 @@ self_error(struct ask *a, const struct err *e)
 }
 
 static void
-agent_self(struct ask *a)
+agent_self(struct request *a)
 {
     a->on_error = self_error;
     if (a->api->server)
-        ask_call(a, RPC_STATUS_MEMBERS, mem_new(a, struct empty), self_done);
+        call_server(a, RPC_STATUS_MEMBERS, mem_new(a, struct empty), self_done);
     else
         send_self(a, NULL);
 }
@@ -261,7 +261,7 @@ put_health(struct buf *b, const char *role, bool ok, const char *message)
 }
 
 static void
-agent_health(struct ask *a)
+agent_health(struct request *a)
 {
     struct buf b = BUF_INIT(4096);
     bool all = true, want_client = a->api->client != NULL, want_server = a->api->server != NULL;
@@ -304,28 +304,28 @@ agent_health(struct ask *a)
 }
 
 static void
-agent_reload(struct ask *a)
+agent_reload(struct request *a)
 {
     if (!a->api->reload) {
-        ask_fail(a, 501, "this agent cannot reload");
+        reply_fail(a, 501, "this agent cannot reload");
         return;
     }
     a->api->reload(a->api->reload_arg);
-    ask_json(a, &type_empty, NULL);
+    reply_json(a, &type_empty, NULL);
 }
 
 static void
-agent_servers(struct ask *a)
+agent_servers(struct request *a)
 {
     struct str_list l = rpc_servers(a->api->servers, a);
     if (l.n > 0)
         strings(a, l.v, l.n);
     else /* the one in this process */
-        ask_call(a, RPC_STATUS_LEADER, mem_new(a, struct empty), peers_done);
+        call_server(a, RPC_STATUS_LEADER, mem_new(a, struct empty), peers_done);
 }
 
 static void
-agent_set_servers(struct ask *a)
+agent_set_servers(struct request *a)
 {
     struct str_list l = {0};
     struct err e = ERR_INIT;
@@ -334,46 +334,46 @@ agent_set_servers(struct ask *a)
         if (str_eq(a->req->query[i].k, "address"))
             list_add(a, l, a->req->query[i].v);
     if (l.n == 0)
-        ask_fail(a, 400, "missing server address");
+        reply_fail(a, 400, "missing server address");
     else if (l.n > RPC_SERVERS_MAX)
-        ask_fail(a, 400, "more than %d server addresses", RPC_SERVERS_MAX);
+        reply_fail(a, 400, "more than %d server addresses", RPC_SERVERS_MAX);
     else if (a->api->client == NULL || a->api->server != NULL)
-        ask_fail(a, 501, "this agent asks %s: its servers are not set",
-                 a->api->server != NULL ? "the server that it is" : "servers for no client");
+        reply_fail(a, 501, "this agent asks %s: its servers are not set",
+                   a->api->server != NULL ? "the server that it is" : "servers for no client");
     else if (client_set_servers(a->api->client, &l, &e) < 0)
-        ask_fail(a, 400, "%s", e.text);
+        reply_fail(a, 400, "%s", e.text);
     else
-        ask_json(a, &type_empty, NULL);
+        reply_json(a, &type_empty, NULL);
 }
 
 /* --- system, operator --- */
 
 static void
-gc_done(struct ask *a, const void *resp)
+gc_done(struct request *a, const void *resp)
 {
     const struct write_response *r = resp;
-    ask_index(a, r->index);
-    ask_json(a, &type_empty, NULL);
+    reply_index(a, r->index);
+    reply_json(a, &type_empty, NULL);
 }
 
 static void
-system_gc(struct ask *a)
+system_gc(struct request *a)
 {
-    ask_call(a, RPC_SYSTEM_GC, mem_new(a, struct empty), gc_done);
+    call_server(a, RPC_SYSTEM_GC, mem_new(a, struct empty), gc_done);
 }
 
 static bool
-refused(struct ask *a, const struct err *e)
+refused(struct request *a, const struct err *e)
 {
     if (e->code != -ERR_INVALID)
         return false;
-    ask_fail(a, 400, "%s", e->text);
+    reply_fail(a, 400, "%s", e->text);
     return true;
 }
 
 /* The one value of a parameter that is there; NULL with `wrong` set. */
 static const char *
-only(const struct ask *a, const char *name, const char **wrong)
+only(const struct request *a, const char *name, const char **wrong)
 {
     const char *v = NULL;
     for (size_t i = 0; i < a->req->n_query; i++) {
@@ -390,7 +390,7 @@ only(const struct ask *a, const char *name, const char **wrong)
 
 /* One server, by exactly one of its id and its address. NULL: refused. */
 static struct raft_peer_request *
-one_peer(struct ask *a)
+one_peer(struct request *a)
 {
     bool id = http_query(a->req, "id") != NULL, address = http_query(a->req, "address") != NULL;
     struct raft_peer_request *r = mem_new(a, struct raft_peer_request);
@@ -405,105 +405,105 @@ one_peer(struct ask *a)
     a->on_error = refused;
     if (wrong == NULL)
         return r;
-    ask_fail(a, 400, "%s", wrong);
+    reply_fail(a, 400, "%s", wrong);
     return NULL;
 }
 
 static void
-transfer_leadership(struct ask *a)
+transfer_leadership(struct request *a)
 {
     struct raft_peer_request *r = one_peer(a);
     if (r != NULL)
-        ask_call(a, RPC_OPERATOR_TRANSFER_LEADERSHIP, r, method_done);
+        call_server(a, RPC_OPERATOR_TRANSFER_LEADERSHIP, r, method_done);
 }
 
 static void
-removed(struct ask *a, const void *resp)
+removed(struct request *a, const void *resp)
 {
     (void)resp;
-    ask_json(a, &type_empty, NULL);
+    reply_json(a, &type_empty, NULL);
 }
 
 static void
-remove_peer(struct ask *a)
+remove_peer(struct request *a)
 {
     struct raft_peer_request *r = one_peer(a);
     if (r != NULL)
-        ask_call(a, RPC_OPERATOR_REMOVE_PEER, r, removed);
+        call_server(a, RPC_OPERATOR_REMOVE_PEER, r, removed);
 }
 
 static void
-agent_join(struct ask *a)
+agent_join(struct request *a)
 {
     struct server_join_request *r = mem_new(a, struct server_join_request);
     for (size_t i = 0; i < a->req->n_query; i++)
         if (str_eq(a->req->query[i].k, "address"))
             list_add(a, r->addresses, a->req->query[i].v);
     if (a->api->server == NULL)
-        ask_fail(a, 501, "this agent is no server");
+        reply_fail(a, 501, "this agent is no server");
     else if (r->addresses.n == 0)
-        ask_fail(a, 400, "missing address to join");
+        reply_fail(a, 400, "missing address to join");
     else
-        ask_call(a, RPC_SERVER_JOIN, r, method_done);
+        call_server(a, RPC_SERVER_JOIN, r, method_done);
 }
 
 static void
-keyring_done(struct ask *a, const void *resp)
+keyring_done(struct request *a, const void *resp)
 {
-    const struct keyring_response *r = resp;
+    const struct gossip_keys_response *r = resp;
     if (r->messages.n == 0)
-        ask_json(a, &type_keyring_response, r);
+        reply_json(a, &type_gossip_keys_response, r);
     else
-        ask_fail(a, 500, "%zu/%lld nodes reported failure: %s: %s", r->messages.n,
-                 (long long)r->num_nodes, r->messages.v[0].k, r->messages.v[0].v);
+        reply_fail(a, 500, "%zu/%lld nodes reported failure: %s: %s", r->messages.n,
+                   (long long)r->num_nodes, r->messages.v[0].k, r->messages.v[0].v);
 }
 
 /* At this server, for all that know of each other. */
 static void
-agent_keyring(struct ask *a)
+agent_keyring(struct request *a)
 {
-    struct gossip_keyring_request *r;
+    struct gossip_keys_request *r;
     if (a->api->server == NULL) {
-        ask_fail(a, 501, "this agent is no server");
+        reply_fail(a, 501, "this agent is no server");
         return;
     }
     if (str_eq(a->id, "list"))
-        r = mem_new(a, struct gossip_keyring_request);
-    else if (!(r = ask_body(a, &type_gossip_keyring_request, false)))
+        r = mem_new(a, struct gossip_keys_request);
+    else if (!(r = request_body(a, &type_gossip_keys_request, false)))
         return; /* answered, and gone */
     r->op = a->id;
-    ask_call(a, RPC_OPERATOR_GOSSIP_KEYRING, r, keyring_done);
+    call_server(a, RPC_OPERATOR_GOSSIP_KEYRING, r, keyring_done);
 }
 
 /* A name that nobody has is gone already. */
 static bool
-left_anyway(struct ask *a, const struct err *e)
+left_anyway(struct request *a, const struct err *e)
 {
     if (e->code != -ERR_NOT_FOUND)
         return false;
-    ask_json(a, &type_empty, NULL);
+    reply_json(a, &type_empty, NULL);
     return true;
 }
 
 static void
-agent_force_leave(struct ask *a)
+agent_force_leave(struct request *a)
 {
     struct raft_peer_request *r = mem_new(a, struct raft_peer_request);
     r->name = http_query(a->req, "node");
     r->prune = http_query(a->req, "prune") != NULL;
     a->on_error = left_anyway;
     if (a->api->server == NULL)
-        ask_fail(a, 501, "this agent is no server");
+        reply_fail(a, 501, "this agent is no server");
     else if (str_empty(r->name))
-        ask_fail(a, 400, "missing node to force leave");
+        reply_fail(a, 400, "missing node to force leave");
     else
-        ask_call(a, RPC_OPERATOR_REMOVE_PEER, r, removed);
+        call_server(a, RPC_OPERATOR_REMOVE_PEER, r, removed);
 }
 
 static void
-scheduler_set(struct ask *a)
+scheduler_set(struct request *a)
 {
-    struct scheduler_configuration *c = ask_body(a, &type_scheduler_configuration, false);
+    struct scheduler_configuration *c = request_body(a, &type_scheduler_configuration, false);
 
     if (!c)
         return; /* answered, and gone */
@@ -513,9 +513,9 @@ scheduler_set(struct ask *a)
     r->scheduler_config = c;
     r->cas = cas != NULL;
     if (cas && num_parse_u64(cas, &r->modify_index) < 0)
-        ask_fail(a, 400, "Error parsing cas value: \"%s\" is no number", cas);
+        reply_fail(a, 400, "Error parsing cas value: \"%s\" is no number", cas);
     else
-        ask_call(a, RPC_OPERATOR_SCHEDULER_SET, r, method_done);
+        call_server(a, RPC_OPERATOR_SCHEDULER_SET, r, method_done);
 }
 
 const struct route routes_agent[] = {

@@ -5,30 +5,31 @@
 #include <string.h>
 
 #include "agent/api/api.h"
+#include "api/filter.h"
+#include "api/limits.h"
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "server/rpc/filter.h"
 
 static void
-alloc_get(struct ask *a)
+alloc_get(struct request *a)
 {
     if (strchr(a->id, '/'))
-        ask_fail(a, 404, "resource not found"); /* of an allocation */
+        reply_fail(a, 404, "resource not found"); /* of an allocation */
     else
-        ask_method(a);
+        route_call(a);
 }
 
 static void
-evals_list(struct ask *a)
+evals_list(struct request *a)
 {
     bool narrowed =
         !str_empty(http_query(a->req, "status")) || !str_empty(http_query(a->req, "job"));
 
     if (!str_empty(a->list.filter) && narrowed)
-        ask_fail(a, 400, "filter cannot be combined with status or job");
+        reply_fail(a, 400, "filter cannot be combined with status or job");
     else
-        ask_method(a);
+        route_call(a);
 }
 
 /* --- deleting and counting evaluations --- */
@@ -45,10 +46,10 @@ struct deletion {
     bool last, counts; /* only */
 };
 
-static void page_deleted(struct ask *a, const void *resp);
+static void page_deleted(struct request *a, const void *resp);
 
 static void
-page_found(struct ask *a, const void *resp)
+page_found(struct request *a, const void *resp)
 {
     struct deletion *d = a->user;
     const struct eval_list_response *r = resp;
@@ -58,41 +59,41 @@ page_found(struct ask *a, const void *resp)
     if (d->counts) {
         d->count += (int64_t)r->evaluations.n;
         if (!d->last) {
-            ask_call(a, RPC_EVAL_LIST, &d->list, page_found);
+            call_server(a, RPC_EVAL_LIST, &d->list, page_found);
             return;
         }
         struct eval_count_response all = {d->count, r->meta->index, r->meta->last_contact,
                                           r->meta->known_leader, NULL};
-        ask_meta(a, r->meta);
-        ask_json(a, &type_eval_count_response, &all);
+        reply_meta(a, r->meta);
+        reply_json(a, &type_eval_count_response, &all);
         return;
     }
     mem_free(d->del.eval_ids.v);
     d->del.eval_ids = (struct str_list){NULL, 0};
     for (size_t i = 0; i < r->evaluations.n; i++)
         list_add(d, d->del.eval_ids, mem_strdup(d, r->evaluations.v[i]->id));
-    ask_call(a, RPC_EVAL_DELETE, &d->del, page_deleted);
+    call_server(a, RPC_EVAL_DELETE, &d->del, page_deleted);
 }
 
 static void
-page_deleted(struct ask *a, const void *resp)
+page_deleted(struct request *a, const void *resp)
 {
     struct deletion *d = a->user;
     const struct eval_delete_response *r = resp;
 
     d->count += r->count;
     if (!d->last) {
-        ask_call(a, RPC_EVAL_LIST, &d->list, page_found);
+        call_server(a, RPC_EVAL_LIST, &d->list, page_found);
         return;
     }
     struct eval_delete_response all = {d->count, r->index};
-    ask_index(a, r->index);
-    ask_json(a, &type_eval_delete_response, &all);
+    reply_index(a, r->index);
+    reply_json(a, &type_eval_delete_response, &all);
 }
 
 /* False: the filter is malformed, which was answered. */
 static bool
-begin(struct ask *a, const char *filter)
+begin(struct request *a, const char *filter)
 {
     struct deletion *d = a->user = mem_new(a, struct deletion);
     struct err e = ERR_INIT;
@@ -101,43 +102,43 @@ begin(struct ask *a, const char *filter)
     d->list.list = &d->options;
     if (str_empty(filter) || filter_compile(a, &type_evaluation, filter, &e) != NULL)
         return true;
-    ask_fail(a, 400, "failed to read filter expression: %s", e.text);
+    reply_fail(a, 400, "failed to read filter expression: %s", e.text);
     return false;
 }
 
 static void
-evals_count(struct ask *a)
+evals_count(struct request *a)
 {
     if (!begin(a, a->list.filter))
         return;
     struct deletion *d = a->user;
     d->counts = true;
-    ask_call(a, RPC_EVAL_LIST, &d->list, page_found);
+    call_server(a, RPC_EVAL_LIST, &d->list, page_found);
 }
 
 static void
-evals_delete(struct ask *a)
+evals_delete(struct request *a)
 {
-    struct eval_delete_request *r = ask_body(a, &type_eval_delete_request, false);
+    struct eval_delete_request *r = request_body(a, &type_eval_delete_request, false);
 
     if (r == NULL)
         return;
     r->skip = false;
     if (str_empty(r->filter) && r->eval_ids.n == 0) {
-        ask_fail(a, 400, "evals must be deleted by either ID or filter");
+        reply_fail(a, 400, "evals must be deleted by either ID or filter");
     } else if (r->eval_ids.n > EVAL_DELETE_MAX) {
-        ask_fail(a, 400, "request includes %zu evaluation IDs, must be %d or fewer", r->eval_ids.n,
-                 EVAL_DELETE_MAX);
+        reply_fail(a, 400, "request includes %zu evaluation IDs, must be %d or fewer",
+                   r->eval_ids.n, EVAL_DELETE_MAX);
     } else if (str_empty(r->filter)) {
-        ask_call(a, RPC_EVAL_DELETE, r, method_done);
+        call_server(a, RPC_EVAL_DELETE, r, method_done);
     } else if (r->eval_ids.n > 0) {
-        ask_fail(a, 400, "evals cannot be deleted by both ID and filter");
+        reply_fail(a, 400, "evals cannot be deleted by both ID and filter");
     } else if (begin(a, r->filter)) {
         struct deletion *d = a->user;
         d->del.skip = true;
         a->env.namespace = NS_ALL;
         a->env.stale = false;
-        ask_call(a, RPC_EVAL_DELETE, &d->del, page_deleted); /* of none: says whether it may */
+        call_server(a, RPC_EVAL_DELETE, &d->del, page_deleted); /* of none: says whether it may */
     }
 }
 

@@ -16,15 +16,15 @@ enum { CHUNK = 32 << 10 };
 
 /* Errors of the client role: what is wrong with the request is a 4xx. */
 static void
-client_error(struct ask *a, const struct err *e)
+client_error(struct request *a, const struct err *e)
 {
-    ask_refuse(a, err_http_status(e->code), e);
+    reply_refuse(a, err_http_status(e->code), e);
 }
 
 /* --- files --- */
 
 static const char *
-path_param(struct ask *a)
+path_param(struct request *a)
 {
     return str_or(http_query(a->req, "path"), "/");
 }
@@ -32,7 +32,7 @@ path_param(struct ask *a)
 static void
 ls_done(void *arg, const struct err *e, const struct alloc_files *files)
 {
-    struct ask *a = arg;
+    struct request *a = arg;
     struct buf b = BUF_INIT(64 << 20);
 
     if (e) {
@@ -41,51 +41,51 @@ ls_done(void *arg, const struct err *e, const struct alloc_files *files)
     }
     json_encode_list(&b, &type_alloc_file_info, (const void *const *)files->files.v, files->files.n,
                      a->pretty ? JSON_PRETTY : 0);
-    ask_text(a, &b, "application/json");
+    reply_text(a, &b, "application/json");
 }
 
 static void
-fs_ls(struct ask *a)
+fs_ls(struct request *a)
 {
-    if (ask_ours(a))
+    if (request_reaches_alloc(a))
         client_fs(a->api->client, a->id, path_param(a), false, ls_done, a);
 }
 
 static void
 stat_done(void *arg, const struct err *e, const struct alloc_files *files)
 {
-    struct ask *a = arg;
+    struct request *a = arg;
 
     if (e) {
         client_error(a, e);
         return;
     }
     if (files->files.n == 0)
-        ask_fail(a, 404, "file not found");
+        reply_fail(a, 404, "file not found");
     else
-        ask_json(a, &type_alloc_file_info, files->files.v[0]);
+        reply_json(a, &type_alloc_file_info, files->files.v[0]);
 }
 
 /* False: answered. */
 static bool
-has_path(struct ask *a)
+has_path(struct request *a)
 {
     if (!str_empty(http_query(a->req, "path")))
         return true;
-    ask_fail(a, 400, "must provide a file name");
+    reply_fail(a, 400, "must provide a file name");
     return false;
 }
 
 static void
-fs_stat(struct ask *a)
+fs_stat(struct request *a)
 {
-    if (ask_ours(a) && has_path(a))
+    if (request_reaches_alloc(a) && has_path(a))
         client_fs(a->api->client, a->id, path_param(a), true, stat_done, a);
 }
 
 /* A body pulled from a client_stream. */
 static void
-stream_end(struct ask *a, bool whole)
+stream_end(struct request *a, bool whole)
 {
     client_stream_close(a->user);
     a->user = NULL;
@@ -106,7 +106,7 @@ stream_ready(void *arg)
 static void
 stream_pull(void *user)
 {
-    struct ask *a = user;
+    struct request *a = user;
     char block[CHUNK];
 
     while (a->user && http_stream_queued(a->req) < STREAM_LOW_WATER) {
@@ -124,7 +124,7 @@ stream_pull(void *user)
 }
 
 static void
-stream_gone(struct ask *a)
+stream_gone(struct request *a)
 {
     if (a->user)
         stream_end(a, false);
@@ -133,7 +133,7 @@ stream_gone(struct ask *a)
 static void
 stream_opened(void *arg, const struct err *e, struct client_stream *s)
 {
-    struct ask *a = arg;
+    struct request *a = arg;
 
     if (e) {
         client_error(a, e);
@@ -147,19 +147,19 @@ stream_opened(void *arg, const struct err *e, struct client_stream *s)
 }
 
 static bool
-origin(struct ask *a, struct client_stream_request *r)
+origin(struct request *a, struct client_stream_request *r)
 {
     const char *o = str_or(http_query(a->req, "origin"), "start");
 
     r->from_end = strcmp(o, "end") == 0;
     if (!r->from_end && strcmp(o, "start") != 0) {
-        ask_fail(a, 400, "origin must be start or end");
+        reply_fail(a, 400, "origin must be start or end");
         return false;
     }
-    if (!ask_int(a, "offset", &r->offset) || !ask_int(a, "limit", &r->limit))
+    if (!param_int(a, "offset", &r->offset) || !param_int(a, "limit", &r->limit))
         return false;
     if (r->offset < 0) {
-        ask_fail(a, 400, "offset must not be negative");
+        reply_fail(a, 400, "offset must not be negative");
         return false;
     }
     if (r->limit < 0)
@@ -168,7 +168,7 @@ origin(struct ask *a, struct client_stream_request *r)
 }
 
 static void
-open_stream(struct ask *a, const struct client_stream_request *r)
+open_stream(struct request *a, const struct client_stream_request *r)
 {
     bool logs = r->kind == CLIENT_STREAM_LOGS;
     a->stream_type = !logs      ? "text/plain; charset=utf-8"
@@ -178,52 +178,53 @@ open_stream(struct ask *a, const struct client_stream_request *r)
 }
 
 static void
-fs_cat(struct ask *a)
+fs_cat(struct request *a)
 {
     struct client_stream_request r = {.kind = CLIENT_STREAM_FILE, .alloc_id = a->id};
-    if (!ask_ours(a) || !has_path(a))
+    if (!request_reaches_alloc(a) || !has_path(a))
         return;
     r.path = path_param(a);
     open_stream(a, &r);
 }
 
 static void
-fs_readat(struct ask *a)
+fs_readat(struct request *a)
 {
     struct client_stream_request r = {.kind = CLIENT_STREAM_FILE, .alloc_id = a->id};
-    if (!ask_ours(a) || !has_path(a) || !origin(a, &r))
+    if (!request_reaches_alloc(a) || !has_path(a) || !origin(a, &r))
         return;
     r.path = path_param(a);
     if (!http_query(a->req, "offset"))
-        ask_fail(a, 400, "must provide offset");
+        reply_fail(a, 400, "must provide offset");
     else
         open_stream(a, &r);
 }
 
 static void
-fs_stream(struct ask *a)
+fs_stream(struct request *a)
 {
     struct client_stream_request r = {
         .kind = CLIENT_STREAM_FRAMES, .alloc_id = a->id, .follow = true};
-    if (!ask_ours(a) || !has_path(a) || !origin(a, &r) || !ask_bool(a, "follow", &r.follow))
+    if (!request_reaches_alloc(a) || !has_path(a) || !origin(a, &r) ||
+        !param_bool(a, "follow", &r.follow))
         return;
     r.path = http_query(a->req, "path");
     open_stream(a, &r);
 }
 
 static void
-fs_logs(struct ask *a)
+fs_logs(struct request *a)
 {
     struct client_stream_request r = {.kind = CLIENT_STREAM_LOGS, .alloc_id = a->id};
-    if (!ask_ours(a) || !origin(a, &r) || !ask_bool(a, "follow", &r.follow) ||
-        !ask_bool(a, "plain", &r.plain))
+    if (!request_reaches_alloc(a) || !origin(a, &r) || !param_bool(a, "follow", &r.follow) ||
+        !param_bool(a, "plain", &r.plain))
         return;
     r.task = http_query(a->req, "task");
     r.log_type = http_query(a->req, "type");
     if (str_empty(r.task))
-        ask_fail(a, 400, "must provide task name");
+        reply_fail(a, 400, "must provide task name");
     else if (!str_eq(r.log_type, "stdout") && !str_eq(r.log_type, "stderr"))
-        ask_fail(a, 400, "must provide log type (stdout/stderr)");
+        reply_fail(a, 400, "must provide log type (stdout/stderr)");
     else
         open_stream(a, &r);
 }
@@ -233,18 +234,18 @@ fs_logs(struct ask *a)
 static void
 plain_done(void *arg, const struct err *e)
 {
-    struct ask *a = arg;
+    struct request *a = arg;
     if (e)
         client_error(a, e);
     else
-        ask_json(a, &type_empty, NULL);
+        reply_json(a, &type_empty, NULL);
 }
 
 /* What changed a task answers like a write, without one. */
 static void
 task_done(void *arg, const struct err *e)
 {
-    struct ask *a = arg;
+    struct request *a = arg;
     if (e)
         client_error(a, e);
     else
@@ -252,121 +253,121 @@ task_done(void *arg, const struct err *e)
 }
 
 static void
-alloc_restart(struct ask *a)
+alloc_restart(struct request *a)
 {
     struct alloc_restart_request *r;
-    if (!ask_ours(a) || !(r = ask_body(a, &type_alloc_restart_request, true)))
+    if (!request_reaches_alloc(a) || !(r = request_body(a, &type_alloc_restart_request, true)))
         return;
     if (r->all_tasks && !str_empty(r->task_name))
-        ask_fail(a, 400, "TaskName and AllTasks exclude each other");
+        reply_fail(a, 400, "TaskName and AllTasks exclude each other");
     else
         client_alloc_restart(a->api->client, a->id, r->task_name, r->all_tasks, task_done, a);
 }
 
 static void
-alloc_signal(struct ask *a)
+alloc_signal(struct request *a)
 {
     struct alloc_signal_request *r;
-    if (!ask_ours(a) || !(r = ask_body(a, &type_alloc_signal_request, false)))
+    if (!request_reaches_alloc(a) || !(r = request_body(a, &type_alloc_signal_request, false)))
         return;
     client_alloc_signal(a->api->client, a->id, r->task, str_or(r->signal, "SIGKILL"), task_done, a);
 }
 
 static void
-alloc_pause(struct ask *a)
+alloc_pause(struct request *a)
 {
     struct alloc_pause_request *r;
-    if (!ask_ours(a) || !(r = ask_body(a, &type_alloc_pause_request, false)))
+    if (!request_reaches_alloc(a) || !(r = request_body(a, &type_alloc_pause_request, false)))
         return;
     bool on = str_eq(r->schedule_state, "pause");
     if (!on && !str_eq(r->schedule_state, "run"))
-        ask_fail(a, 400, "ScheduleState must be \"pause\" or \"run\"");
+        reply_fail(a, 400, "ScheduleState must be \"pause\" or \"run\"");
     else
         client_alloc_pause(a->api->client, a->id, r->task, on, task_done, a);
 }
 
 static void
-alloc_gc(struct ask *a)
+alloc_gc(struct request *a)
 {
-    if (ask_ours(a))
+    if (request_reaches_alloc(a))
         client_alloc_gc(a->api->client, a->id, plain_done, a);
 }
 
 static void
-client_gc_route(struct ask *a)
+client_gc_route(struct request *a)
 {
     if (!a->api->client)
-        ask_fail(a, 400, "No local Node and node_id not provided");
+        reply_fail(a, 400, "No local Node and node_id not provided");
     else
         client_gc(a->api->client, plain_done, a);
 }
 
 static void
-alloc_stats(struct ask *a)
+alloc_stats(struct request *a)
 {
     struct alloc_resource_usage *u;
     struct err e = ERR_INIT;
 
-    if (!ask_ours(a))
+    if (!request_reaches_alloc(a))
         return;
     if (client_alloc_stats(a->api->client, a, a->id, http_query(a->req, "task"), &u, &e) < 0)
         client_error(a, &e);
     else
-        ask_json(a, &type_alloc_resource_usage, u);
+        reply_json(a, &type_alloc_resource_usage, u);
 }
 
 /* True: this node is meant. Otherwise the request is forwarded or answered. */
 static bool
-own_node(struct ask *a, const char *node)
+own_node(struct request *a, const char *node)
 {
-    bool far = !ask_in_our_region(a);
+    bool far = !request_is_for_our_region(a);
     if (!str_empty(node) &&
         (far || !(a->api->client && str_eq(node, client_node_id(a->api->client)))))
         other_node_ask(a, node);
     else if (far)
-        ask_fail(a, 500, "No path to region");
+        reply_fail(a, 500, "No path to region");
     else if (!a->api->client)
-        ask_fail(a, 400, "No local Node and node_id not provided");
+        reply_fail(a, 400, "No local Node and node_id not provided");
     else
         return true;
     return false;
 }
 
 static void
-host_stats(struct ask *a)
+host_stats(struct request *a)
 {
     const char *node = http_query(a->req, "node_id");
 
     if (own_node(a, node))
-        ask_json(a, &type_host_stats, client_host_stats(a->api->client, a));
+        reply_json(a, &type_host_stats, client_host_stats(a->api->client, a));
 }
 
 /* --- dynamic metadata --- */
 
 static void
-meta_read(struct ask *a)
+meta_read(struct request *a)
 {
     if (!own_node(a, http_query(a->req, "node_id")))
         return;
-    ask_json(a, &type_node_meta_response, client_meta(a->api->client, a));
+    reply_json(a, &type_node_meta_response, client_meta(a->api->client, a));
 }
 
 static void
 meta_applied(void *arg, const struct err *e)
 {
-    struct ask *a = arg;
+    struct request *a = arg;
     if (e)
         client_error(a, e);
     else if (!a->api->client)
-        ask_fail(a, 503, "the client role is stopping");
+        reply_fail(a, 503, "the client role is stopping");
     else
-        ask_json(a, &type_node_meta_response, client_meta(a->api->client, a));
+        reply_json(a, &type_node_meta_response, client_meta(a->api->client, a));
 }
 
 static void
-meta_apply(struct ask *a)
+meta_apply(struct request *a)
 {
-    struct node_meta_apply_request *r = ask_body(a, &type_node_meta_apply_request, false);
+    struct node_meta_apply_request *r = request_body(a, &type_node_meta_apply_request, false);
     if (!r)
         return;
     if (own_node(a, str_empty(r->node_id) ? http_query(a->req, "node_id") : r->node_id))

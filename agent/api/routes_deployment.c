@@ -9,21 +9,21 @@
 
 /* A job without one has null. */
 static void
-latest_done(struct ask *a, const void *resp)
+latest_done(struct request *a, const void *resp)
 {
     const struct deployment_response *r = resp;
 
-    ask_meta(a, r->meta);
-    ask_json(a, &type_deployment, r->deployment);
+    reply_meta(a, r->meta);
+    reply_json(a, &type_deployment, r->deployment);
 }
 
 static void
-latest(struct ask *a)
+latest(struct request *a)
 {
-    struct id_request *r = ask_by_id(a);
+    struct id_request *r = request_by_id(a);
 
-    if (ask_bool(a, "all", &r->all))
-        ask_call(a, RPC_JOB_LATEST_DEPLOYMENT, r, latest_done);
+    if (param_bool(a, "all", &r->all))
+        call_server(a, RPC_JOB_LATEST_DEPLOYMENT, r, latest_done);
 }
 
 const struct route routes_deployment[] = {

@@ -224,18 +224,18 @@ static const struct ws_ops session_ops = {
 
 /* The parameter "command", a JSON list of strings. False: answered. */
 static bool
-command_param(struct ask *a, struct str_list *ret)
+command_param(struct request *a, struct str_list *ret)
 {
     const char *text = str_or(http_query(a->req, "command"), "");
     struct err e = ERR_INIT;
     struct value *v;
 
     if (!*text) {
-        ask_fail(a, 400, "must provide command, a JSON list of strings");
+        reply_fail(a, 400, "must provide command, a JSON list of strings");
         return false;
     }
     if (json_decode_value(a, SLICE(text, strlen(text)), BUDGET(API_BODY_EXTRA), &v, &e) < 0) {
-        ask_fail(a, 400, "Failed to unmarshal command: %s", e.text);
+        reply_fail(a, 400, "Failed to unmarshal command: %s", e.text);
         return false;
     }
     bool ok = v->kind == VALUE_LIST && v->list.n > 0;
@@ -246,7 +246,7 @@ command_param(struct ask *a, struct str_list *ret)
             list_add(a, *ret, w->str.s);
     }
     if (!ok || str_empty(ret->v[0])) {
-        ask_fail(a, 400, "command must be a JSON list of strings that begins with a program");
+        reply_fail(a, 400, "command must be a JSON list of strings that begins with a program");
         return false;
     }
     return true;
@@ -254,7 +254,7 @@ command_param(struct ask *a, struct str_list *ret)
 
 /* Opens the session for nothing but to say why there is none. */
 static void
-fail_in_session(struct ask *a, int status, const char *text)
+fail_in_session(struct request *a, int status, const char *text)
 {
     struct session *s = mem_new(NULL, struct session);
     char *why = mem_strdup(s, text); /* the request's memory goes with the WebSocket */
@@ -268,7 +268,7 @@ fail_in_session(struct ask *a, int status, const char *text)
 }
 
 static struct session *
-session_new(struct ask *a, const struct client_exec_request *r)
+session_new(struct request *a, const struct client_exec_request *r)
 {
     struct session *s = mem_new(NULL, struct session);
 
@@ -283,32 +283,32 @@ session_new(struct ask *a, const struct client_exec_request *r)
 }
 
 void
-alloc_exec(struct ask *a)
+alloc_exec(struct request *a)
 {
     struct client_exec_request r = {.task = http_query(a->req, "task")};
     bool handshake = false;
 
-    if (!command_param(a, &r.command) || !ask_bool(a, "tty", &r.tty) ||
-        !ask_bool(a, "ws_handshake", &handshake))
+    if (!command_param(a, &r.command) || !param_bool(a, "tty", &r.tty) ||
+        !param_bool(a, "ws_handshake", &handshake))
         return;
     if (str_empty(r.task)) {
-        ask_fail(a, 400, "must provide task name");
+        reply_fail(a, 400, "must provide task name");
         return;
     }
     if (!ws_check(a->req))
         return;
     a->fail = fail_in_session;
-    if (!ask_ours(a))
+    if (!request_reaches_alloc(a))
         return;
     const struct agent_config *cfg = a->api->cfg;
     if (cfg && cfg->client && cfg->client->disable_remote_exec) {
         log_warn("http", "a command in a task was refused: client.disable_remote_exec is set",
                  "alloc_id", a->id, "peer", a->req->peer, NULL);
-        ask_fail(a, 403, "Permission denied"); /* as Nomad says */
+        reply_fail(a, 403, "Permission denied"); /* as Nomad says */
         return;
     }
     if (!client_has_task(a->api->client, a->id, r.task)) {
-        ask_fail(a, 404, "Unknown task name \"%s\"", r.task);
+        reply_fail(a, 404, "Unknown task name \"%s\"", r.task);
         return;
     }
     struct session *s = session_new(a, &r);

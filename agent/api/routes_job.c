@@ -28,7 +28,7 @@ struct versions {
 };
 
 static void
-end_versions(struct ask *a, struct versions *v)
+end_versions(struct request *a, struct versions *v)
 {
     const struct query_meta *m = &v->parts.meta;
 
@@ -45,7 +45,7 @@ end_versions(struct ask *a, struct versions *v)
 
 /* After the comma that the encoder puts before a row. */
 static void
-put_row(struct ask *a, struct versions *v, const struct type *t, const void *obj)
+put_row(struct request *a, struct versions *v, const struct type *t, const void *obj)
 {
     struct buf *b = &v->parts.held;
     size_t at = b->len;
@@ -57,7 +57,7 @@ put_row(struct ask *a, struct versions *v, const struct type *t, const void *obj
 }
 
 static void
-versions_part(struct ask *a, const void *resp)
+versions_part(struct request *a, const void *resp)
 {
     const struct job_versions_response *r = resp;
     struct versions *v = (struct versions *)(void *)a->parts;
@@ -66,8 +66,8 @@ versions_part(struct ask *a, const void *resp)
         v->parts.meta = (struct query_meta){
             .index = r->index, .last_contact = r->last_contact, .known_leader = r->known_leader};
         if (r->versions.n == 0) {
-            ask_meta(a, &v->parts.meta);
-            ask_fail(a, 404, "job versions not found");
+            reply_meta(a, &v->parts.meta);
+            reply_fail(a, 404, "job versions not found");
             return;
         }
         v->newest = r->versions.v[0]->job_modify_index;
@@ -96,23 +96,23 @@ versions_part(struct ask *a, const void *resp)
 }
 
 static void
-ask_version(struct ask *a)
+ask_version(struct request *a)
 {
-    ask_call(a, RPC_JOB_VERSIONS, ((struct versions *)(void *)a->parts)->req, versions_part);
+    call_server(a, RPC_JOB_VERSIONS, ((struct versions *)(void *)a->parts)->req, versions_part);
 }
 
 static void
-job_versions(struct ask *a)
+job_versions(struct request *a)
 {
-    struct id_request *r = ask_by_id(a);
+    struct id_request *r = request_by_id(a);
     struct versions *v = mem_new(a, struct versions);
 
-    if (!ask_bool(a, "diffs", &v->diffs))
+    if (!param_bool(a, "diffs", &v->diffs))
         return;
     if (v->diffs && (http_query(a->req, "diff_tag") || http_query(a->req, "diff_version"))) {
-        ask_fail(a, 501,
-                 "versions are compared with the one before them only: ask without diff_tag "
-                 "and diff_version");
+        reply_fail(a, 501,
+                   "versions are compared with the one before them only: ask without diff_tag "
+                   "and diff_version");
         return;
     }
     r->list = &a->asked;
@@ -125,10 +125,10 @@ job_versions(struct ask *a)
 
 /* Namespace: query, then the job's; region: query, then the job's, where "global" means ours. */
 static bool
-any_job(struct ask *a, struct job_register_request *r)
+any_job(struct request *a, struct job_register_request *r)
 {
     if (!r->job) {
-        ask_fail(a, 400, "Job must be specified");
+        reply_fail(a, 400, "Job must be specified");
         return false;
     }
     const char *ns = http_query(a->req, "namespace");
@@ -144,78 +144,78 @@ any_job(struct ask *a, struct job_register_request *r)
 }
 
 static bool
-priority_ok(struct ask *a, int64_t eval_priority)
+priority_ok(struct request *a, int64_t eval_priority)
 {
     if (eval_priority >= 0 && eval_priority <= 100)
         return true;
-    ask_fail(a, 400, "Eval priority must be between 1 and 100 inclusively");
+    reply_fail(a, 400, "Eval priority must be between 1 and 100 inclusively");
     return false;
 }
 
 /* Registered, planned or validated; the last without an ID, too: that is an error to tell. */
 static void
-take_job(struct ask *a, void *body)
+take_job(struct request *a, void *body)
 {
     struct job_register_request *r = body;
     enum rpc_id rpc = a->route->rpc;
     if (!any_job(a, r))
         return;
     if (rpc == RPC_JOB_VALIDATE)
-        ask_call(a, rpc, r, method_done);
+        call_server(a, rpc, r, method_done);
     else if (str_empty(r->job->id))
-        ask_fail(a, 400, "Job ID hasn't been provided");
+        reply_fail(a, 400, "Job ID hasn't been provided");
     else if (!priority_ok(a, r->eval_priority))
         return;
     else if (a->route->suffix && !str_eq(r->job->id, a->id))
-        ask_fail(a, 400, "Job ID does not match%s", rpc == RPC_JOB_PLAN ? "" : " name");
+        reply_fail(a, 400, "Job ID does not match%s", rpc == RPC_JOB_PLAN ? "" : " name");
     else
-        ask_call(a, rpc, r, method_done);
+        call_server(a, rpc, r, method_done);
 }
 
 static void
-with_job(struct ask *a)
+with_job(struct request *a)
 {
-    ask_large_body(a, &type_job_register_request, take_job);
+    request_large_body(a, &type_job_register_request, take_job);
 }
 
 static void
-job_delete(struct ask *a)
+job_delete(struct request *a)
 {
     int64_t priority = 0;
 
-    if (ask_int(a, "eval_priority", &priority) && priority_ok(a, priority))
-        ask_method(a);
+    if (param_int(a, "eval_priority", &priority) && priority_ok(a, priority))
+        route_call(a);
 }
 
 static void
-job_evaluate(struct ask *a)
+job_evaluate(struct request *a)
 {
-    struct job_evaluate_request *r = ask_body(a, &type_job_evaluate_request, true);
+    struct job_evaluate_request *r = request_body(a, &type_job_evaluate_request, true);
     if (!r)
         return;
     if (!str_empty(r->job_id) && !str_eq(r->job_id, a->id)) {
-        ask_fail(a, 400, "JobID not same as job name");
+        reply_fail(a, 400, "JobID not same as job name");
         return;
     }
     r->job_id = a->id;
-    ask_call(a, RPC_JOB_EVALUATE, r, method_done);
+    call_server(a, RPC_JOB_EVALUATE, r, method_done);
 }
 
 /* The body is the payload. */
 static void
-job_dispatch_payload(struct ask *a)
+job_dispatch_payload(struct request *a)
 {
     struct job_dispatch_request r = {
         .job_id = a->id,
         .payload = {(uint8_t *)(uintptr_t)a->req->body, a->req->body_len},
         .idempotency_token = http_query(a->req, "idempotency_token"),
     };
-    ask_call(a, RPC_JOB_DISPATCH, &r, method_done);
+    call_server(a, RPC_JOB_DISPATCH, &r, method_done);
 }
 
 /* A file may take HCL_STEPS_MAX steps: not on the loop thread, and not on all of the others. */
 struct parse {
-    struct ask *a;
+    struct request *a;
     struct job_parse_request *r;
     void *ctx; /* of the worker */
     struct job *job;
@@ -251,28 +251,28 @@ parse_done(void *arg)
     p->a->api->parsing--;
     p->a->unsaid = !p->r->canonicalize;
     if (p->errors)
-        ask_fail(p->a, 400, "Failed to parse job: %s", p->errors);
+        reply_fail(p->a, 400, "Failed to parse job: %s", p->errors);
     else
-        ask_json(p->a, &type_job, p->job);
+        reply_json(p->a, &type_job, p->job);
     talloc_free(ctx); /* `p` went with the answer */
 }
 
 static void
-jobs_parse(struct ask *a)
+jobs_parse(struct request *a)
 {
-    struct job_parse_request *r = ask_body(a, &type_job_parse_request, false);
+    struct job_parse_request *r = request_body(a, &type_job_parse_request, false);
 
     if (!r)
         return;
     if (str_empty(r->job_hcl)) {
-        ask_fail(a, 400, "Job spec is empty");
+        reply_fail(a, 400, "Job spec is empty");
         return;
     }
     if (a->api->parsing == API_PARSES_MAX) {
         struct err e = ERR_INIT;
         err_set(&e, -ERR_BUSY, "more than %d job files are being parsed: try again",
                 API_PARSES_MAX);
-        ask_error(a, &e);
+        reply_error(a, &e);
         return;
     }
     struct parse *p = mem_new(a, struct parse);
@@ -286,14 +286,14 @@ jobs_parse(struct ask *a)
 
 /* "/v1/job/ID/versions/NAME/tag" */
 static struct job_apply_tag_request *
-tag_request(struct ask *a, struct job_apply_tag_request *r)
+tag_request(struct request *a, struct job_apply_tag_request *r)
 {
     const char *at = NULL;
 
     for (const char *p = strstr(a->id, "/versions/"); p != NULL; p = strstr(p + 1, "/versions/"))
         at = p;
     if (at == NULL || at == a->id || at[strlen("/versions/")] == '\0') {
-        ask_fail(a, 404, "invalid job tag endpoint");
+        reply_fail(a, 404, "invalid job tag endpoint");
         return NULL;
     }
     r->job_id = mem_strndup(a, a->id, (size_t)(at - a->id));
@@ -302,17 +302,17 @@ tag_request(struct ask *a, struct job_apply_tag_request *r)
 }
 
 static void
-job_tag(struct ask *a)
+job_tag(struct request *a)
 {
     struct job_apply_tag_request *r = mem_new(a, struct job_apply_tag_request);
 
     if (tag_request(a, r) == NULL)
         return;
     if (a->req->method == METHOD_DELETE) {
-        ask_call(a, RPC_JOB_TAG_VERSION, r, method_done);
+        call_server(a, RPC_JOB_TAG_VERSION, r, method_done);
         return;
     }
-    const struct tag_version_body *body = ask_body(a, &type_tag_version_body, false);
+    const struct tag_version_body *body = request_body(a, &type_tag_version_body, false);
     if (body == NULL)
         return;
     r->version = body->version;
@@ -320,28 +320,28 @@ job_tag(struct ask *a)
     r->tag = mem_new(r, struct job_version_tag);
     r->tag->name = r->name;
     r->tag->description = body->description;
-    ask_call(a, RPC_JOB_TAG_VERSION, r, method_done);
+    call_server(a, RPC_JOB_TAG_VERSION, r, method_done);
 }
 
 static void
-submission_done(struct ask *a, const void *resp)
+submission_done(struct request *a, const void *resp)
 {
     const struct job_submission_response *r = resp;
 
-    ask_object(a, &type_job_submission, r->submission, r->meta, "job source not found");
+    reply_object(a, &type_job_submission, r->submission, r->meta, "job source not found");
 }
 
 static void
-job_submission(struct ask *a)
+job_submission(struct request *a)
 {
     struct job_submission_request *r = mem_new(a, struct job_submission_request);
     const char *version = http_query(a->req, "version");
 
     r->job_id = a->id;
     if (str_empty(version) || num_parse_u64(version, &r->version) < 0)
-        ask_fail(a, 400, "Unable to parse job submission version parameter");
+        reply_fail(a, 400, "Unable to parse job submission version parameter");
     else
-        ask_call(a, RPC_JOB_SUBMISSION, r, submission_done);
+        call_server(a, RPC_JOB_SUBMISSION, r, submission_done);
 }
 
 const struct route routes_job[] = {

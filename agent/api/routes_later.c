@@ -62,12 +62,12 @@ static const struct {
 };
 
 bool
-route_is_later(const struct ask *a, unsigned verb, const char **what)
+route_is_later(const struct request *a, unsigned verb, const char **what)
 {
     const char *id;
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if ((rows[i].verbs & verb) && ask_fits(a, rows[i].path, rows[i].suffix, &id)) {
+        if ((rows[i].verbs & verb) && request_fits(a, rows[i].path, rows[i].suffix, &id)) {
             *what = rows[i].what;
             return true;
         }
@@ -75,15 +75,15 @@ route_is_later(const struct ask *a, unsigned verb, const char **what)
 }
 
 bool
-route_later(struct ask *a, unsigned verb)
+route_later(struct request *a, unsigned verb)
 {
     const char *what;
 
     if (!route_is_later(a, verb, &what))
         return false;
     if (what)
-        ask_fail(a, 501, "%s is not in Paddock %s", what, a->api->version);
+        reply_fail(a, 501, "%s is not in Paddock %s", what, a->api->version);
     else
-        ask_fail(a, 501, "Nomad Enterprise only endpoint");
+        reply_fail(a, 501, "Nomad Enterprise only endpoint");
     return true;
 }

@@ -18,7 +18,7 @@ number(const struct type *t, const void *obj, const char *wire)
 
 /* False: answered. */
 static bool
-take_parameter(struct ask *a, const struct field *f, void *p)
+take_parameter(struct request *a, const struct field *f, void *p)
 {
     if (f->flags & F_LABEL) {
         *(const char **)p = a->id;
@@ -31,13 +31,13 @@ take_parameter(struct ask *a, const struct field *f, void *p)
         return true;
     }
     if (f->type == FT_INT)
-        return ask_int(a, f->hcl, p);
+        return param_int(a, f->hcl, p);
     *(bool *)p = str_eq(f->dflt, "true");
-    return ask_bool(a, f->hcl, p);
+    return param_bool(a, f->hcl, p);
 }
 
 void
-ask_method(struct ask *a)
+route_call(struct request *a)
 {
     const struct rpc_method *m = rpc_method_by_id(a->route->rpc);
     auto_mem void *tmp = mem_ctx("request"); /* a list asks again, an object may park for minutes */
@@ -47,7 +47,7 @@ ask_method(struct ask *a)
         if (!take_parameter(a, &m->req->fields[i], req + m->req->fields[i].offset))
             return;
     if (m->of != NULL) {
-        ask_list(a, a->route->rpc, req);
+        reply_list(a, a->route->rpc, req);
         return;
     }
     struct list_options **list = type_member(m->req, req, "List");
@@ -57,21 +57,21 @@ ask_method(struct ask *a)
     }
     /* `a` may be gone afterwards if not */
     bool parks = a->api->servers != NULL && a->env.min_index > 0;
-    ask_call(a, a->route->rpc, req, method_done);
+    call_server(a, a->route->rpc, req, method_done);
     if (parks)
         http_forget(a->req);
 }
 
 /* The body has to name the object of the path, or may. False: answered. */
 static bool
-names_label(struct ask *a, const struct field *f, const char *name)
+names_label(struct request *a, const struct field *f, const char *name)
 {
     int kind = (int)strlen(f->wire) - (int)strlen("ID");
 
     if (str_empty(name) && (f->flags & F_REQUIRED))
-        ask_fail(a, 400, "%s must be specified", f->wire);
+        reply_fail(a, 400, "%s must be specified", f->wire);
     else if (!str_empty(name) && !str_eq(name, a->id))
-        ask_fail(a, 400, "%.*s ID does not match", kind, f->wire);
+        reply_fail(a, 400, "%.*s ID does not match", kind, f->wire);
     else
         return true;
     return false;
@@ -79,10 +79,10 @@ names_label(struct ask *a, const struct field *f, const char *name)
 
 /* The body is the request, with the label and the parameters of path and query. */
 static void
-ask_named(struct ask *a)
+route_call_body(struct request *a)
 {
     const struct type *t = rpc_method_by_id(a->route->rpc)->req;
-    char *req = ask_body(a, t, false);
+    char *req = request_body(a, t, false);
 
     for (size_t i = 0; req != NULL && i < t->n_fields; i++) {
         const struct field *f = &t->fields[i];
@@ -93,12 +93,12 @@ ask_named(struct ask *a)
             return;
     }
     if (req != NULL)
-        ask_call(a, a->route->rpc, req, method_done);
+        call_server(a, a->route->rpc, req, method_done);
 }
 
 /* "NodePool.GetNodePool": "node pool not found". */
 static const char *
-missing(struct ask *a, const struct rpc_method *m)
+missing(struct request *a, const struct rpc_method *m)
 {
     size_t group = strcspn(m->name, "."), n = 0;
     char *text = mem_array(a, char, 2 * group + 1);
@@ -113,7 +113,7 @@ missing(struct ask *a, const struct rpc_method *m)
 
 /* One object with its Meta; or the response itself, with the index that it names. */
 void
-method_done(struct ask *a, const void *resp)
+method_done(struct request *a, const void *resp)
 {
     const struct rpc_method *m = rpc_method_by_id(a->method);
     const struct type *t = m->resp;
@@ -121,17 +121,17 @@ method_done(struct ask *a, const void *resp)
 
     if (meta != NULL) {
         const void *obj = *(void *const *)type_member(t, resp, t->fields[0].wire);
-        ask_object(a, t->fields[0].sub, obj, *meta, missing(a, m));
+        reply_object(a, t->fields[0].sub, obj, *meta, missing(a, m));
         return;
     }
     uint64_t index = number(t, resp, "Index");
     if (index == 0)
         index = number(t, resp, "JobModifyIndex") | number(t, resp, "NodeModifyIndex");
     if (m->flags & RPC_READ)
-        ask_meta(a, &(struct query_meta){.index = index, .known_leader = true});
+        reply_meta(a, &(struct query_meta){.index = index, .known_leader = true});
     else if (type_member(t, resp, "Index") != NULL)
-        ask_index(a, index);
-    ask_json(a, t, resp);
+        reply_index(a, index);
+    reply_json(a, t, resp);
 }
 
 #define ROUTE(verb, path, suffix, handler, id) {VERB_##verb, path, suffix, handler, id},

@@ -17,7 +17,7 @@
 
 /* The body as a value; NULL: answered. */
 static struct value *
-body_of(struct ask *a)
+body_of(struct request *a)
 {
     const char *peer = a->req->peer;
     struct err e = ERR_INIT;
@@ -25,35 +25,35 @@ body_of(struct ask *a)
 
     if (!str_prefix(peer, "127.") && !str_prefix(peer, "[::1]") && !str_prefix(peer, "::1") &&
         !str_eq(peer, "unix")) {
-        ask_fail(a, 403, "/v1/test/ is for the machine of the agent alone");
+        reply_fail(a, 403, "/v1/test/ is for the machine of the agent alone");
         return NULL;
     }
     if (a->api->server == NULL) {
-        ask_fail(a, 404, "/v1/test/ is for servers");
+        reply_fail(a, 404, "/v1/test/ is for servers");
         return NULL;
     }
     if (a->req->body_len == 0)
         return value_map(a);
     if (json_decode_value(a, SLICE(a->req->body, a->req->body_len), BUDGET(1 << 20), &v, &e) < 0) {
-        ask_fail(a, 400, "%s", e.text);
+        reply_fail(a, 400, "%s", e.text);
         return NULL;
     }
     if (v->kind == VALUE_MAP)
         return v;
-    ask_fail(a, 400, "the body is no object");
+    reply_fail(a, 400, "the body is no object");
     return NULL;
 }
 
 static void
 answered(void *arg, int status, const char *json)
 {
-    struct ask *a = arg;
+    struct request *a = arg;
 
     http_reply(a->req, status, "application/json", json, strlen(json));
 }
 
 static void
-ask_leader(struct ask *a, const char *what)
+ask_leader(struct request *a, const char *what)
 {
     struct value *body = body_of(a);
 
@@ -62,38 +62,38 @@ ask_leader(struct ask *a, const char *what)
 }
 
 static void
-step(struct ask *a)
+step(struct request *a)
 {
     ask_leader(a, "step");
 }
 
 static void
-scheduler(struct ask *a)
+scheduler(struct request *a)
 {
     ask_leader(a, "scheduler");
 }
 
 static void
-broker(struct ask *a)
+broker(struct request *a)
 {
     ask_leader(a, "broker");
 }
 
 static void
-ttl(struct ask *a)
+ttl(struct request *a)
 {
     ask_leader(a, "ttl");
 }
 
 static void
-lossy_link(struct ask *a)
+lossy_link(struct request *a)
 {
     ask_leader(a, "link");
 }
 
 /* The rules of tests/lib/faults.h, under which the agent runs. */
 static void
-disk(struct ask *a)
+disk(struct request *a)
 {
     struct value *body = body_of(a);
     const struct value *rules = body != NULL ? value_get(body, "rules") : NULL;
@@ -105,16 +105,16 @@ disk(struct ask *a)
     char *dir_name = slash != NULL ? mem_strndup(a, path, (size_t)(slash - path) + 1) : NULL;
     auto_fd int dir = dir_name != NULL ? open(dir_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (dir >= 0 && file_write_atomic(dir, slash + 1, text, strlen(text), 0600) == 0)
-        ask_value(a, value_map(a));
+        reply_value(a, value_map(a));
     else
-        ask_fail(a, 409,
-                 "the agent does not run under tests/lib/faults.so with PADDOCK_FAULTS=FILE");
+        reply_fail(a, 409,
+                   "the agent does not run under tests/lib/faults.so with PADDOCK_FAULTS=FILE");
 }
 
 /* The process is gone, and with "lose_unsynced" what it wrote and did not sync: all of it, or by
  * "seed" a part. */
 static void
-crash(struct ask *a)
+crash(struct request *a)
 {
     struct value *body = body_of(a);
     const struct value *lose = body != NULL ? value_get(body, "lose_unsynced") : NULL;
@@ -126,31 +126,31 @@ crash(struct ask *a)
     if (lose == NULL || lose->kind != VALUE_BOOL || !lose->b)
         (void)raise(SIGKILL);
     else if (cut == NULL || !cut(seed != NULL && seed->kind == VALUE_INT ? (uint64_t)seed->i : 0))
-        ask_fail(a, 409,
-                 "the agent does not run under tests/lib/faults.so with a disk in the rules of "
-                 "PADDOCK_FAULTS");
+        reply_fail(a, 409,
+                   "the agent does not run under tests/lib/faults.so with a disk in the rules of "
+                   "PADDOCK_FAULTS");
 }
 
 static void
-move_clock(struct ask *a)
+move_clock(struct request *a)
 {
     ask_leader(a, "clock");
 }
 
 static void
-state_hash(struct ask *a)
+state_hash(struct request *a)
 {
     struct value *body = body_of(a);
     int64_t index = 0;
 
-    if (body == NULL || !ask_int(a, "index", &index))
+    if (body == NULL || !param_int(a, "index", &index))
         return;
     value_map_set(body, "index", value_int(body, index));
     test_hook_ask(a->api->server, "hash", body, answered, a);
 }
 
 static void
-hold(struct ask *a)
+hold(struct request *a)
 {
     struct value *body = body_of(a), *ret = value_map(a);
 
@@ -158,18 +158,19 @@ hold(struct ask *a)
         return;
     const struct value *point = value_get(body, "point"), *count = value_get(body, "count");
     if (point == NULL || point->kind != VALUE_STRING || strchr(point->str.s, ':') == NULL) {
-        ask_fail(a, 400, "\"point\" is \"METHOD:propose\", \"METHOD:apply\", \"METHOD:reply\", "
-                         "\"plan:verify\", \"plan:propose\" or \"eval:dequeue\"");
+        reply_fail(a, 400,
+                   "\"point\" is \"METHOD:propose\", \"METHOD:apply\", \"METHOD:reply\", "
+                   "\"plan:verify\", \"plan:propose\" or \"eval:dequeue\"");
         return;
     }
     int64_t n = count != NULL && count->kind == VALUE_INT ? count->i : 1;
     uint64_t id = test_hook_rule(point->str.s, value_get(body, "match"), n);
     value_map_set(ret, "ID", value_int(ret, (int64_t)id));
-    ask_value(a, ret);
+    reply_value(a, ret);
 }
 
 static void
-release(struct ask *a)
+release(struct request *a)
 {
     struct value *body = body_of(a);
 
@@ -177,16 +178,16 @@ release(struct ask *a)
         return;
     const struct value *id = value_get(body, "ID");
     if (id == NULL || id->kind != VALUE_INT || !test_hook_release((uint64_t)id->i))
-        ask_fail(a, 404, "there is no such hold");
+        reply_fail(a, 404, "there is no such hold");
     else
-        ask_value(a, value_map(a));
+        reply_value(a, value_map(a));
 }
 
 static void
-held(struct ask *a)
+held(struct request *a)
 {
     if (body_of(a) != NULL)
-        ask_value(a, test_hook_held(a));
+        reply_value(a, test_hook_held(a));
 }
 
 const struct route routes_test[] = {

@@ -8,7 +8,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "drivers/engine/convert.h"
-#include "drivers/engine/hand.h"
+#include "drivers/engine/hand_client.h"
 
 static const char *const auth_keys[] = {"username", "password", "email", "server_address", NULL};
 static const char *const device_keys[] = {"host_path", "container_path", "cgroup_permissions",

@@ -7,7 +7,7 @@
 
 #include "common/frame.h"
 #include "common/mem.h"
-#include "drivers/engine/hand.h"
+#include "drivers/engine/hand_client.h"
 #include "net/http/http.h"
 
 enum {

@@ -5,7 +5,7 @@
  */
 #include "common/mem.h"
 #include "common/num.h"
-#include "drivers/engine/hand.h"
+#include "drivers/engine/hand_client.h"
 #include "net/http/http.h"
 
 enum {

@@ -4,7 +4,7 @@
  */
 #include "common/mem.h"
 #include "common/str.h"
-#include "drivers/engine/hand.h"
+#include "drivers/engine/hand_client.h"
 #include "net/http/http.h"
 
 enum { ASK_MS = 90000, ANSWER_MAX = 1 << 20 };

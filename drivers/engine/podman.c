@@ -10,7 +10,7 @@
 #include "common/num.h"
 #include "common/str.h"
 #include "drivers/engine/convert.h"
-#include "drivers/engine/hand.h"
+#include "drivers/engine/hand_client.h"
 
 static const char *const auth_keys[] = {"username", "password", "tls_verify", NULL};
 static const char *const logging_keys[] = {"driver", "options", NULL};

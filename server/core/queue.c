@@ -242,7 +242,7 @@ void
 core_propose(struct core *c, struct intent *in, enum home home, propose_fn *done, void *arg)
 {
     struct proposal *p = mem_new(NULL, struct proposal);
-    /* nothing is proposed and forgotten: server/leader/owed.h waits for who cannot */
+    /* nothing is proposed and forgotten: server/leader/debts.h waits for who cannot */
     ASSERT(done != NULL);
     talloc_set_destructor(p, proposal_destroy);
     p->home = home;

@@ -63,12 +63,12 @@ find_rejected(struct apply *a, const struct plan_result *in, struct judged *d)
         if (may_write(n, al, old))
             continue;
         list_add(a->ctx, a->res->rejected_nodes, mem_strdup(a->ctx, al->node_id));
-        apply_place_of(a, &d->nodes, str_or(al->node_id, ""), 0);
+        entry_place_of(a, &d->nodes, str_or(al->node_id, ""), 0);
     }
 }
 
 bool
-apply_may_run(struct apply *a, struct allocation *al)
+entry_may_run(struct apply *a, struct allocation *al)
 {
     const struct task_group *tg = job_group(state_alloc_job(a->t, al), al->task_group);
     al->job = NULL;
@@ -124,7 +124,7 @@ is_stale(struct apply *a, const struct plan_result *in, const struct allocation 
     if (!lost && !str_eq(row->client_status, ALLOC_UNKNOWN))
         return false;
     const struct node *n = state_node(a->t, a->tmp, old->node_id);
-    return (n != NULL && is_newer(a, in, n->modify_index)) || (lost && apply_may_run(a, old));
+    return (n != NULL && is_newer(a, in, n->modify_index)) || (lost && entry_may_run(a, old));
 }
 
 /* Tells whether the one that was to stay is not known to run any more (S15). */
@@ -152,9 +152,9 @@ find_stale(struct apply *a, const struct plan_result *in, struct judged *d)
         if (!alone && old != NULL && !is_stale(a, in, row, old))
             continue;
         if (old != NULL && !str_empty(row->followup_eval_id))
-            apply_settled(a, old, row->followup_eval_id);
-        apply_place_of(a, &d->spared, row->id, 0);
-        apply_place_of(a, &d->staying, row->id, 0);
+            entry_settled(a, old, row->followup_eval_id);
+        entry_place_of(a, &d->spared, row->id, 0);
+        entry_place_of(a, &d->staying, row->id, 0);
         a->res->names_taken++;
     }
 }
@@ -168,12 +168,12 @@ find_tied(struct apply *a, const struct plan_result *in, struct judged *d)
     for (size_t i = 0; i < in->placed.n; i++) {
         const struct allocation *al = in->placed.v[i];
         if (!str_empty(al->previous_allocation) && has(d->nodes, al->node_id))
-            apply_place_of(a, &d->spared, al->previous_allocation, 0);
+            entry_place_of(a, &d->spared, al->previous_allocation, 0);
     }
     for (size_t i = 0; i < in->stopped.n; i++) {
         const struct allocation *al = in->stopped.v[i];
         if (!str_empty(al->desired_status) && has(d->nodes, al->node_id))
-            apply_place_of(a, &d->staying, al->id, 0);
+            entry_place_of(a, &d->staying, al->id, 0);
     }
 }
 
@@ -200,10 +200,10 @@ stop_alloc(struct apply *a, const struct plan_result *plan, const struct allocat
         al->client_status = mem_strdup(al, in->client_status);
         al->client_description = mem_strdup(al, in->client_description);
         if (str_eq(in->client_status, ALLOC_UNKNOWN) || str_eq(in->client_status, ALLOC_LOST))
-            apply_append_state(a, al, al->client_status);
+            entry_append_state(a, al, al->client_status);
     }
     al->alloc_modify_index = a->index;
-    apply_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
+    entry_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
 }
 
 /* An update by a plan changes what the plan is about, and nothing that was written since its
@@ -226,7 +226,7 @@ update_alloc(struct apply *a, const struct allocation *in, const struct allocati
     /* it came back and is kept, if it did not go away again since; its client may report on */
     if (str_eq(seen->value, old->client_status) &&
         (seen->time == 0 || seen->time == alloc_recorded(old, ALLOC_UNKNOWN)))
-        apply_append_state(a, al, old->client_status);
+        entry_append_state(a, al, old->client_status);
     else
         a->res->names_taken++;
     return al;
@@ -242,7 +242,7 @@ link_previous(struct apply *a, const struct allocation *al)
         return;
     struct allocation *prev = codec_clone(a->ctx, &type_allocation, old);
     prev->next_allocation = mem_strdup(prev, al->id);
-    apply_put_alloc(a, prev, old, state_alloc_job_index(a->t, prev->id));
+    entry_put_alloc(a, prev, old, state_alloc_job_index(a->t, prev->id));
 }
 
 /* Another allocation of that version of the job has the place of the new one: the plan was made
@@ -304,7 +304,7 @@ place_alloc(struct apply *a, const struct plan_result *plan, const struct alloca
         str_eq(plan_job->namespace, in->namespace))
         jmi = old == NULL && in->job != NULL ? in->job->job_modify_index /* an older version */
                                              : plan_job->job_modify_index;
-    const struct job *j = apply_job(a, in->namespace, in->job_id);
+    const struct job *j = entry_job(a, in->namespace, in->job_id);
     if (old == NULL && (j == NULL || j->stop))
         return;
     /* The version must be stored: an allocation without its job can be shown to nobody. */
@@ -317,7 +317,7 @@ place_alloc(struct apply *a, const struct plan_result *plan, const struct alloca
     }
     struct allocation *al = old != NULL ? update_alloc(a, in, old) : new_alloc(a, in);
     al->alloc_modify_index = a->index;
-    apply_put_alloc(a, al, old, jmi);
+    entry_put_alloc(a, al, old, jmi);
     link_previous(a, al);
 }
 
@@ -329,7 +329,7 @@ is_void(const struct judged *d, const struct allocation *al)
 
 /* Victims go when the allocation was placed for which they make room. */
 static void
-apply_judged(struct apply *a, const struct plan_result *in, struct judged *d)
+entry_judged(struct apply *a, const struct plan_result *in, struct judged *d)
 {
     for (size_t i = 0; i < in->stopped.n; i++) {
         const struct allocation *al = in->stopped.v[i];
@@ -349,7 +349,7 @@ apply_judged(struct apply *a, const struct plan_result *in, struct judged *d)
             state_alloc(a->t, a->tmp, al->preempted_by_allocation) == NULL)
             continue; /* for nothing */
         stop_alloc(a, in, al);
-        apply_place_of(a, &d->preempted, al->id, i);
+        entry_place_of(a, &d->preempted, al->id, i);
     }
 }
 
@@ -369,31 +369,31 @@ preemption_evals(struct apply *a, const struct plan_result *in, const struct jud
         const struct allocation *al = in->stopped.v[i];
         if (!has(d->preempted, al->id))
             continue;
-        const struct job *j = apply_job(a, al->namespace, al->job_id);
+        const struct job *j = entry_job(a, al->namespace, al->job_id);
         const char *key = mem_printf(a->tmp, "%s/%s", str_or(al->namespace, ""), al->job_id);
         if (j == NULL || j->stop || has(jobs, key))
             continue;
-        apply_place_of(a, &jobs, key, 0);
-        apply_put_eval(a, apply_new_eval(a, j, TRIGGER_PREEMPTION));
+        entry_place_of(a, &jobs, key, 0);
+        entry_put_eval(a, entry_new_eval(a, j, TRIGGER_PREEMPTION));
     }
     HASH_CLEAR(hh, jobs);
     a->eval_ids = NULL;
 }
 
 int
-apply_plan_result(struct apply *a, const struct plan_result *in)
+intent_plan_result(struct apply *a, const struct plan_result *in)
 {
     struct judged d = {0};
     struct evaluation *ev = state_eval(a->t, a->tmp, in->eval_id);
     if (ev != NULL && str_eq(ev->status, EVAL_CANCELED))
         return 0; /* nobody wants it any more (S12) */
     a->plan_eval = in->eval_id;
-    apply_plan_deployments(a, in);
+    entry_plan_deployments(a, in);
     find_stale(a, in, &d);
     find_rejected(a, in, &d);
     if (d.nodes != NULL)
         find_tied(a, in, &d);
-    apply_judged(a, in, &d);
+    entry_judged(a, in, &d);
     if (d.preempted != NULL)
         preemption_evals(a, in, &d);
     HASH_CLEAR(hh, d.preempted);
@@ -405,8 +405,8 @@ apply_plan_result(struct apply *a, const struct plan_result *in)
         ev->modify_index = a->index;
         ev->modify_time = a->now;
         state_put(a->t, a->index, EVALS, ev);
-        apply_note(a, STATE_EVALS, FSM_STAMPED, ev->id, ev);
-        apply_touch_job(a, ev->namespace, ev->job_id);
+        entry_note(a, STATE_EVALS, FSM_STAMPED, ev->id, ev);
+        entry_touch_job(a, ev->namespace, ev->job_id);
     }
     return 0;
 }
@@ -496,7 +496,7 @@ merge_report(struct apply *a, const struct allocation *old, const struct allocat
     if (str_eq(old->client_status, ALLOC_UNKNOWN) && !str_eq(al->client_status, ALLOC_UNKNOWN)) {
         /* what runs again is settled by the scheduler; anything else is by itself */
         if (al->alloc_states.n > 0 && !str_eq(al->client_status, ALLOC_RUNNING))
-            apply_append_state(a, al, al->client_status);
+            entry_append_state(a, al, al->client_status);
     }
     return al;
 }
@@ -528,7 +528,7 @@ check_owner(struct apply *a, const struct intent_alloc_update *in, size_t *ret_k
         if (old == NULL)
             continue;
         if (!str_eq(old->node_id, in->node_id))
-            return apply_refuse(a, -ERR_FORBIDDEN,
+            return entry_refuse(a, -ERR_FORBIDDEN,
                                 "allocation \"%s\" does not belong to node \"%s\"", old->id,
                                 in->node_id);
         ++*ret_known;
@@ -545,16 +545,16 @@ check_order(struct apply *a, const struct node *n, const struct intent_alloc_upd
     uint64_t missed = n->last_missed_heartbeat_index;
 
     if (in->report != 0 && in->report <= n->last_report)
-        return apply_refuse(a, -ERR_CONFLICT, "node \"%s\": a newer report than this one was taken",
+        return entry_refuse(a, -ERR_CONFLICT, "node \"%s\": a newer report than this one was taken",
                             n->id);
     if (in->report != 0 && in->node_index == 0)
-        return apply_refuse(
+        return entry_refuse(
             a, -ERR_CONFLICT,
             "node \"%s\": the report is of a client to which no heartbeat was answered yet: it "
             "must be made anew when one was",
             n->id);
     if (in->report != 0 && in->node_index <= missed)
-        return apply_refuse(
+        return entry_refuse(
             a, -ERR_CONFLICT,
             "node \"%s\": the report is from before it was missed: it must be made anew "
             "when a heartbeat was answered",
@@ -572,13 +572,13 @@ is_over(const struct allocation *old, const struct allocation *rep)
 }
 
 int
-apply_alloc_update(struct apply *a, const struct intent_alloc_update *in)
+intent_alloc_update(struct apply *a, const struct intent_alloc_update *in)
 {
     struct node *n = state_node(a->t, a->ctx, in->node_id);
     if (n == NULL)
-        return apply_refuse(a, -ERR_NOT_FOUND, "node \"%s\" not found", str_or(in->node_id, ""));
+        return entry_refuse(a, -ERR_NOT_FOUND, "node \"%s\" not found", str_or(in->node_id, ""));
     if (!node_responsive(n)) /* S4 */
-        return apply_refuse(a, -ERR_CONFLICT,
+        return entry_refuse(a, -ERR_CONFLICT,
                             "node \"%s\" is %s: it must heartbeat before it may report", n->id,
                             n->status);
     size_t known = 0;
@@ -597,16 +597,16 @@ apply_alloc_update(struct apply *a, const struct intent_alloc_update *in)
         struct allocation *al = merge_report(a, old, in->allocs.v[i]);
         if (codec_equal(&type_allocation, al, old, 0))
             continue;
-        const struct job *j = apply_job(a, al->namespace, al->job_id);
+        const struct job *j = entry_job(a, al->namespace, al->job_id);
         const char *why = wants_eval(a, al, old, j);
         const struct job *of = j != NULL ? j : state_alloc_job(a->t, al);
         al->job = NULL;
         if (why != NULL && of != NULL)
             want_eval_for(a, &evals, &n_evals, (struct eval_job){of, why});
-        apply_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
+        entry_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
     }
     for (size_t i = 0; i < n_evals; i++)
-        apply_put_eval(a, apply_new_eval(a, evals[i].job, evals[i].trigger));
+        entry_put_eval(a, entry_new_eval(a, evals[i].job, evals[i].trigger));
     if (known > 0) { /* S5; does not move the node's ModifyIndex nor the table's */
         n->last_alloc_update_index = a->index;
         n->last_report = in->report != 0 ? in->report : n->last_report;
@@ -623,7 +623,7 @@ drains(struct apply *a, const char *node_id)
 }
 
 void
-apply_transition(struct apply *a, const struct allocation *old, const struct desired_transition *s)
+entry_transition(struct apply *a, const struct allocation *old, const struct desired_transition *s)
 {
     struct allocation *al = codec_clone(a->ctx, &type_allocation, old);
     struct desired_transition *d = al->desired_transition;
@@ -640,19 +640,19 @@ apply_transition(struct apply *a, const struct allocation *old, const struct des
         d->no_shutdown_delay = s->no_shutdown_delay;
     if (s->migrate_disable_placement.set)
         d->migrate_disable_placement = s->migrate_disable_placement;
-    apply_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
+    entry_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
 }
 
 int
-apply_alloc_transition(struct apply *a, const struct intent_alloc_transition *in)
+intent_alloc_transition(struct apply *a, const struct intent_alloc_transition *in)
 {
     for (size_t i = 0; i < in->alloc_ids.n; i++) {
         const struct allocation *old = state_alloc(a->t, a->ctx, in->alloc_ids.v[i]);
         if (old == NULL || in->transition == NULL || (in->draining && !drains(a, old->node_id)))
             continue;
-        apply_transition(a, old, in->transition);
+        entry_transition(a, old, in->transition);
     }
     for (size_t i = 0; i < in->evals.n; i++)
-        apply_put_eval(a, in->evals.v[i]);
+        entry_put_eval(a, in->evals.v[i]);
     return 0;
 }

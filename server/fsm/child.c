@@ -27,15 +27,15 @@ put_child(struct apply *a, const struct job *child, const char *eval_id, const c
     struct job *old = state_job(a->t, a->ctx, child->namespace, child->id);
     struct job *j = old != NULL ? old : codec_clone(a->ctx, &type_job, child);
     if (old == NULL)
-        apply_put_job(a, j, NULL);
+        entry_put_job(a, j, NULL);
     else
         a->res->job = j;
-    apply_touch_job(a, j->namespace, j->id);
+    entry_touch_job(a, j->namespace, j->id);
     if (job_is_parent(j)) /* a dispatch of a periodic job: it has children of its own */
         return;
     struct str_list ids = {.v = &eval_id, .n = 1};
     a->eval_ids = &ids;
-    apply_put_eval(a, apply_new_eval(a, j, trigger));
+    entry_put_eval(a, entry_new_eval(a, j, trigger));
     a->eval_ids = NULL;
 }
 
@@ -48,11 +48,11 @@ child_lives(struct apply *a, const struct job *j)
 }
 
 int
-apply_periodic_launch(struct apply *a, const struct intent_periodic_launch *in)
+intent_periodic_launch(struct apply *a, const struct intent_periodic_launch *in)
 {
     struct job *parent = state_job(a->t, a->tmp, in->namespace, in->job_id);
     if (parent == NULL || !job_periodic_active(parent))
-        return in->force ? apply_refuse(a, -ERR_NOT_FOUND, "job \"%s\" is not periodic any more",
+        return in->force ? entry_refuse(a, -ERR_NOT_FOUND, "job \"%s\" is not periodic any more",
                                         str_or(in->job_id, ""))
                          : 0;
     const struct periodic_launch *last =
@@ -60,7 +60,7 @@ apply_periodic_launch(struct apply *a, const struct intent_periodic_launch *in)
     if (!in->force && last != NULL && last->launch >= in->launch)
         return 0;
     bool skip = !in->force && parent->periodic->prohibit_overlap && child_lives(a, parent);
-    apply_put_launch(a, parent, in->launch);
+    entry_put_launch(a, parent, in->launch);
     a->res->changed = true;
     if (skip)
         return 0;
@@ -83,16 +83,16 @@ by_token(struct apply *a, const struct job *parent, const char *token)
 }
 
 int
-apply_job_dispatch(struct apply *a, const struct intent_job_dispatch *in)
+intent_job_dispatch(struct apply *a, const struct intent_job_dispatch *in)
 {
     struct job *parent = state_job(a->t, a->tmp, in->namespace, in->job_id);
     if (parent == NULL)
-        return apply_refuse(a, -ERR_INTERNAL, "parameterized job not found");
+        return entry_refuse(a, -ERR_INTERNAL, "parameterized job not found");
     if (!job_parameterized(parent))
-        return apply_refuse(a, -ERR_INTERNAL, "Specified job \"%s\" is not a parameterized job",
+        return entry_refuse(a, -ERR_INTERNAL, "Specified job \"%s\" is not a parameterized job",
                             parent->id);
     if (parent->stop)
-        return apply_refuse(a, -ERR_INTERNAL, "Specified job \"%s\" is stopped", parent->id);
+        return entry_refuse(a, -ERR_INTERNAL, "Specified job \"%s\" is stopped", parent->id);
     struct job *same =
         str_empty(in->idempotency_token) ? NULL : by_token(a, parent, in->idempotency_token);
     if (same != NULL) {

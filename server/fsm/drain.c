@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The state machine: draining of nodes. A drain is the node's DrainStrategy; what became of the
- * last one is its LastDrain. The drainer (server/leader/drain.h) decides what moves when; that a
- * drain is over is decided here, from the allocations at the entry's index.
+ * last one is its LastDrain. The drainer (server/leader/drain_step.h) decides what moves when; that
+ * a drain is over is decided here, from the allocations at the entry's index.
  */
 #include "common/num.h"
 #include "server/fsm/fsm_int.h"
@@ -57,7 +57,7 @@ begin(struct apply *a, struct node *n, const struct intent_node_drain *in)
     n->drain_strategy = strategy(a, n, in->drain_spec);
     n->scheduling_eligibility = NODE_INELIGIBLE;
     note_last(a, n, begins, DRAIN_DRAINING, &in->meta);
-    apply_node_event(a, n, begins ? "Node drain strategy set" : "Node drain strategy updated",
+    entry_node_event(a, n, begins ? "Node drain strategy set" : "Node drain strategy updated",
                      SUBSYSTEM);
 }
 
@@ -71,23 +71,23 @@ cancel(struct apply *a, struct node *n, const struct intent_node_drain *in)
     if (drained) {
         n->drain_strategy = NULL;
         note_last(a, n, false, DRAIN_CANCELED, &in->meta);
-        apply_node_event(a, n, "Node drain disabled", SUBSYSTEM);
+        entry_node_event(a, n, "Node drain disabled", SUBSYSTEM);
     }
     if (opens) {
         n->scheduling_eligibility = NODE_ELIGIBLE;
         if (!drained)
-            apply_node_event(a, n, "Node marked as eligible for scheduling", "Cluster");
+            entry_node_event(a, n, "Node marked as eligible for scheduling", "Cluster");
     }
     return drained || opens;
 }
 
 int
-apply_node_drain(struct apply *a, const struct intent_node_drain *in)
+intent_node_drain(struct apply *a, const struct intent_node_drain *in)
 {
     struct node *n = state_node(a->t, a->ctx, str_or(in->node_id, ""));
 
     if (n == NULL)
-        return apply_refuse(a, -ERR_NOT_FOUND, "node \"%s\" not found", str_or(in->node_id, ""));
+        return entry_refuse(a, -ERR_NOT_FOUND, "node \"%s\" not found", str_or(in->node_id, ""));
     bool was = str_eq(n->scheduling_eligibility, NODE_ELIGIBLE);
     a->eval_ids = &in->eval_ids;
     if (in->drain_spec != NULL) {
@@ -98,9 +98,9 @@ apply_node_drain(struct apply *a, const struct intent_node_drain *in)
         return 0;
     }
     n->status_updated_at = a->now / NS_PER_S;
-    apply_put_node(a, n);
+    entry_put_node(a, n);
     if (!was && str_eq(n->scheduling_eligibility, NODE_ELIGIBLE))
-        apply_node_evals(a, n->id);
+        entry_node_evals(a, n->id);
     return 0;
 }
 
@@ -117,7 +117,7 @@ holds(struct apply *a, struct allocation *al, const struct drain_strategy *d)
 }
 
 int
-apply_node_drained(struct apply *a, const struct intent_node_drained *in)
+intent_node_drained(struct apply *a, const struct intent_node_drained *in)
 {
     struct node *n = state_node(a->t, a->ctx, str_or(in->node_id, ""));
     bool held = false;
@@ -132,7 +132,7 @@ apply_node_drained(struct apply *a, const struct intent_node_drained *in)
     n->drain_strategy = NULL;
     n->status_updated_at = a->now / NS_PER_S;
     note_last(a, n, false, DRAIN_COMPLETE, NULL);
-    apply_node_event(a, n, "Node drain complete", SUBSYSTEM);
-    apply_put_node(a, n);
+    entry_node_event(a, n, "Node drain complete", SUBSYSTEM);
+    entry_put_node(a, n);
     return 0;
 }

@@ -13,7 +13,7 @@
 #include "server/fsm/fsm_int.h"
 
 int
-apply_refuse(struct apply *a, int code, const char *fmt, ...)
+entry_refuse(struct apply *a, int code, const char *fmt, ...)
 {
     char text[512];
     va_list ap;
@@ -25,7 +25,7 @@ apply_refuse(struct apply *a, int code, const char *fmt, ...)
 }
 
 size_t
-apply_place_of(struct apply *a, struct place_of **all, const char *key, size_t next)
+entry_place_of(struct apply *a, struct place_of **all, const char *key, size_t next)
 {
     struct place_of *p;
     HASH_FIND_STR(*all, key, p);
@@ -39,10 +39,10 @@ apply_place_of(struct apply *a, struct place_of **all, const char *key, size_t n
 }
 
 void
-apply_note(struct apply *a, enum state_table table, enum fsm_what what, const char *key,
+entry_note(struct apply *a, enum state_table table, enum fsm_what what, const char *key,
            const void *row)
 {
-    size_t at = apply_place_of(a, &a->at_rows[table], key, a->res->events.n);
+    size_t at = entry_place_of(a, &a->at_rows[table], key, a->res->events.n);
     const struct fsm_event e = {table, what, row};
     a->res->changed = true;
     if (at < a->res->events.n)
@@ -53,7 +53,7 @@ apply_note(struct apply *a, enum state_table table, enum fsm_what what, const ch
 
 /* No row is stored and removed by one entry, so nothing is looked for. */
 bool
-apply_gone(struct apply *a, enum state_table table, const void *row)
+entry_gone(struct apply *a, enum state_table table, const void *row)
 {
     const struct fsm_event e = {table, FSM_DELETED, row};
     if (row == NULL)
@@ -81,7 +81,7 @@ next_eval_id(struct apply *a)
 }
 
 struct evaluation *
-apply_new_eval(struct apply *a, const struct job *j, const char *trigger)
+entry_new_eval(struct apply *a, const struct job *j, const char *trigger)
 {
     struct eval_args x = {.id = next_eval_id(a), .job = j, .trigger = trigger, .now = a->now};
     return eval_new(a->ctx, &x);
@@ -100,11 +100,11 @@ store_eval(struct apply *a, struct evaluation *ev)
     if (old != NULL || ev->modify_time == 0)
         ev->modify_time = a->now;
     ASSERT(ev->create_index != 0 && ev->create_index <= ev->modify_index);
-    apply_store(a, EVALS, str_or(ev->id, ""), ev);
+    entry_store(a, EVALS, str_or(ev->id, ""), ev);
 }
 
 void
-apply_cancel_eval(struct apply *a, const char *id, const char *why)
+entry_cancel_eval(struct apply *a, const char *id, const char *why)
 {
     struct evaluation *ev = state_eval(a->t, a->ctx, id);
     if (ev == NULL || (!str_eq(ev->status, EVAL_PENDING) && !str_eq(ev->status, EVAL_BLOCKED)))
@@ -125,14 +125,14 @@ cancel_blocked(struct apply *a, const struct evaluation *by)
     }
     const char *why = mem_printf(a->ctx, "evaluation \"%s\" successful", by->id);
     for (size_t i = 0; i < ids.n; i++)
-        apply_cancel_eval(a, ids.v[i], why);
+        entry_cancel_eval(a, ids.v[i], why);
 }
 
 /* The group's counters, made when missing; NULL when the job has no summary. */
 static struct task_group_summary *
 summary_of(struct apply *a, const char *ns, const char *id, const char *group)
 {
-    struct touched_job *j = apply_touch_job(a, ns, id);
+    struct touched_job *j = entry_touch_job(a, ns, id);
     if (j->summary == NULL)
         j->summary = state_summary(a->t, a->tmp, ns, id);
     if (j->summary == NULL)
@@ -155,16 +155,16 @@ count_queued(struct apply *a, const struct evaluation *ev)
         if (s == NULL || s->queued == ev->queued_allocations.v[i].v)
             continue;
         s->queued = ev->queued_allocations.v[i].v;
-        apply_touch_job(a, ev->namespace, ev->job_id)->summary_changed = true;
+        entry_touch_job(a, ev->namespace, ev->job_id)->summary_changed = true;
     }
 }
 
 void
-apply_put_eval(struct apply *a, const struct evaluation *in)
+entry_put_eval(struct apply *a, const struct evaluation *in)
 {
     struct evaluation *ev = codec_clone(a->ctx, &type_evaluation, in);
     store_eval(a, ev);
-    apply_touch_job(a, ev->namespace, ev->job_id);
+    entry_touch_job(a, ev->namespace, ev->job_id);
     if (str_eq(ev->status, EVAL_COMPLETE) && str_empty(ev->blocked_eval))
         cancel_blocked(a, ev);
     count_queued(a, ev);
@@ -173,7 +173,7 @@ apply_put_eval(struct apply *a, const struct evaluation *in)
 /* --- jobs touched by an entry --- */
 
 const struct job *
-apply_job(struct apply *a, const char *ns, const char *id)
+entry_job(struct apply *a, const char *ns, const char *id)
 {
     if (a->last_id == NULL || !str_eq(a->last_id, id) || !str_eq(a->last_ns, ns)) {
         a->last_job = state_job(a->t, a->tmp, ns, id);
@@ -190,19 +190,19 @@ job_key(struct apply *a, const char *ns, const char *id)
 }
 
 void
-apply_store_job(struct apply *a, const struct job *j)
+entry_store_job(struct apply *a, const struct job *j)
 {
-    apply_store(a, JOBS, job_key(a, j->namespace, j->id), j);
+    entry_store(a, JOBS, job_key(a, j->namespace, j->id), j);
 }
 
 struct touched_job *
-apply_touch_job(struct apply *a, const char *ns, const char *id)
+entry_touch_job(struct apply *a, const char *ns, const char *id)
 {
     ASSERT(a->n_jobs == 0 || a->last_touched < a->n_jobs);
     struct touched_job *j = a->n_jobs > 0 ? &a->jobs[a->last_touched] : NULL;
     if (j != NULL && str_eq(j->id, id) && str_eq(j->ns, ns))
         return j;
-    a->last_touched = apply_place_of(a, &a->at_jobs, job_key(a, ns, id), a->n_jobs);
+    a->last_touched = entry_place_of(a, &a->at_jobs, job_key(a, ns, id), a->n_jobs);
     if (a->last_touched < a->n_jobs)
         return &a->jobs[a->last_touched];
     if (a->n_jobs == a->cap_jobs) {
@@ -245,7 +245,7 @@ count_alloc(struct apply *a, const struct allocation *al, const struct allocatio
     int64_t *to = counter(s, al->client_status);
     if (to != NULL)
         ++*to;
-    apply_touch_job(a, al->namespace, al->job_id)->summary_changed = true;
+    entry_touch_job(a, al->namespace, al->job_id)->summary_changed = true;
 }
 
 /* An evaluation that nobody needs any more, due or not; not the one whose plan this is. */
@@ -253,7 +253,7 @@ static void
 drop_followup(struct apply *a, const struct evaluation *ev)
 {
     if (ev != NULL && str_eq(ev->status, EVAL_PENDING) && !str_eq(ev->id, a->plan_eval))
-        apply_cancel_eval(a, ev->id, "the allocation is no longer unknown");
+        entry_cancel_eval(a, ev->id, "the allocation is no longer unknown");
 }
 
 /* Marks the follow-ups that somebody names still; true: an allocation of the job is silent. One
@@ -284,7 +284,7 @@ look_at_silence(struct apply *a, const struct touched_job *j, bool *named)
 }
 
 void
-apply_drop_followups(struct apply *a, const struct touched_job *j)
+entry_drop_followups(struct apply *a, const struct touched_job *j)
 {
     bool *named = mem_array(a->tmp, bool, j->followups.n + 1);
     bool silent = look_at_silence(a, j, named);
@@ -304,9 +304,9 @@ apply_drop_followups(struct apply *a, const struct touched_job *j)
 }
 
 void
-apply_settled(struct apply *a, const struct allocation *al, const char *followup)
+entry_settled(struct apply *a, const struct allocation *al, const char *followup)
 {
-    struct touched_job *j = apply_touch_job(a, al->namespace, al->job_id);
+    struct touched_job *j = entry_touch_job(a, al->namespace, al->job_id);
 
     j->settled = true;
     if (!str_empty(followup) && !str_list_has(&j->followups, followup))
@@ -314,26 +314,26 @@ apply_settled(struct apply *a, const struct allocation *al, const char *followup
 }
 
 void
-apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation *old, uint64_t jmi)
+entry_put_alloc(struct apply *a, struct allocation *al, const struct allocation *old, uint64_t jmi)
 {
     ASSERT(al->job == NULL && jmi != 0 && (old == NULL || str_eq(old->id, al->id)));
     al->create_index = old != NULL ? old->create_index : a->index;
     al->modify_index = a->index;
     al->modify_time = a->now;
     ASSERT(al->create_index != 0 && al->create_index <= al->modify_index);
-    apply_count_deployed(a, al, old);
+    entry_count_deployed(a, al, old);
     bool known = old != NULL && alloc_silent(old) && !alloc_silent(al);
     const char *followup = known ? TAKE(al->followup_eval_id) : NULL;
     state_put_alloc(a->t, a->index, al, jmi);
-    apply_touch_job(a, al->namespace, al->job_id);
+    entry_touch_job(a, al->namespace, al->job_id);
     count_alloc(a, al, old);
-    apply_note(a, STATE_ALLOCS, FSM_STORED, al->id, al);
+    entry_note(a, STATE_ALLOCS, FSM_STORED, al->id, al);
     if (known)
-        apply_settled(a, al, followup);
+        entry_settled(a, al, followup);
 }
 
 int64_t
-apply_lost_after(struct apply *a, struct allocation *al)
+entry_lost_after(struct apply *a, struct allocation *al)
 {
     const struct task_group *tg = job_group(state_alloc_job(a->t, al), al->task_group);
     al->job = NULL;
@@ -341,7 +341,7 @@ apply_lost_after(struct apply *a, struct allocation *al)
 }
 
 void
-apply_append_state(struct apply *a, struct allocation *al, const char *value)
+entry_append_state(struct apply *a, struct allocation *al, const char *value)
 {
     struct alloc_state *s = type_new(al, &type_alloc_state);
     s->field = "ClientStatus";

@@ -10,7 +10,7 @@
 static bool
 may_go(struct apply *a, const struct evaluation *ev)
 {
-    const struct job *j = apply_job(a, ev->namespace, ev->job_id);
+    const struct job *j = entry_job(a, ev->namespace, ev->job_id);
     if (j == NULL || j->stop || str_eq(j->status, JOB_STATUS_DEAD))
         return true;
     struct state_iter *it = state_allocs_by_eval(a->t, a->tmp, ev->id);
@@ -32,9 +32,9 @@ judge(struct apply *a, const struct intent_eval_delete *in, struct evaluation_li
         else if (in->skip)
             continue;
         else if (ev == NULL)
-            return apply_refuse(a, -ERR_NOT_FOUND, "eval not found: \"%.64s\"", id);
+            return entry_refuse(a, -ERR_NOT_FOUND, "eval not found: \"%.64s\"", id);
         else
-            return apply_refuse(
+            return entry_refuse(
                 a, -ERR_CONFLICT,
                 "eval %s is not safe to delete: its job \"%s\" is not stopped, and has "
                 "allocations that it made",
@@ -44,19 +44,19 @@ judge(struct apply *a, const struct intent_eval_delete *in, struct evaluation_li
 }
 
 int
-apply_eval_delete(struct apply *a, const struct intent_eval_delete *in)
+intent_eval_delete(struct apply *a, const struct intent_eval_delete *in)
 {
     struct evaluation_list gone = {NULL, 0};
     if (!state_scheduler_config(a->t, a->tmp)->pause_eval_broker)
-        return apply_refuse(
+        return entry_refuse(
             a, -ERR_CONFLICT,
             "eval broker is enabled; eval broker must be paused to delete evals: operator "
             "scheduler set-config -pause-eval-broker=true");
     int rc = judge(a, in, &gone);
     for (size_t i = 0; rc == 0 && i < gone.n; i++) {
         const struct evaluation *ev = gone.v[i];
-        if (apply_remove(a, EVALS, ev->id)) /* else it was named twice */
-            apply_touch_job(a, ev->namespace, ev->job_id);
+        if (entry_remove(a, EVALS, ev->id)) /* else it was named twice */
+            entry_touch_job(a, ev->namespace, ev->job_id);
     }
     return rc;
 }

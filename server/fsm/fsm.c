@@ -18,8 +18,8 @@ store_deployments(struct apply *a)
             continue;
         d->modify_index = a->index;
         d->modify_time = a->now;
-        apply_store(a, DEPLOYMENTS, d->id, d);
-        apply_touch_job(a, d->namespace, d->job_id);
+        entry_store(a, DEPLOYMENTS, d->id, d);
+        entry_touch_job(a, d->namespace, d->job_id);
     }
 }
 
@@ -46,7 +46,7 @@ finish(struct apply *a)
     for (size_t i = 0; i < a->n_jobs; i++) {
         struct touched_job done = a->jobs[i]; /* the list grows by what is cancelled */
         if (done.settled)
-            apply_drop_followups(a, &done);
+            entry_drop_followups(a, &done);
     }
     for (size_t i = 0; i < a->n_jobs; i++) {
         struct job *j = state_job(a->t, a->ctx, a->jobs[i].ns, a->jobs[i].id);
@@ -60,11 +60,11 @@ finish(struct apply *a)
             state_put(a->t, a->index, SUMMARIES, tj->summary);
         }
         const char *status = job_status(a, j);
-        apply_count_child(a, j, j->create_index == a->index ? NULL : j->status, status);
+        entry_count_child(a, j, j->create_index == a->index ? NULL : j->status, status);
         if (!str_eq(j->status, status)) {
             j->status = status;
             j->modify_index = a->index;
-            apply_store_job(a, j);
+            entry_store_job(a, j);
             if (a->res->job != NULL && str_eq(a->res->job->id, j->id))
                 a->res->job = j;
         }
@@ -83,16 +83,16 @@ is_canceled(struct apply *a, const char *id)
 }
 
 int
-apply_eval_update(struct apply *a, const struct intent_eval_update *in)
+intent_eval_update(struct apply *a, const struct intent_eval_update *in)
 {
     for (size_t i = 0; i < in->evals.n; i++)
         if (!is_canceled(a, in->evals.v[i]->id) && !is_canceled(a, in->evals.v[i]->previous_eval))
-            apply_put_eval(a, in->evals.v[i]);
+            entry_put_eval(a, in->evals.v[i]);
     return 0;
 }
 
 int
-apply_scheduler_config(struct apply *a, const struct scheduler_configuration *in)
+intent_scheduler_config(struct apply *a, const struct scheduler_configuration *in)
 {
     struct scheduler_configuration *c =
         codec_clone(a->tmp, &type_scheduler_configuration, in);
@@ -105,16 +105,16 @@ apply_scheduler_config(struct apply *a, const struct scheduler_configuration *in
 }
 
 int
-apply_scheduler_cas(struct apply *a, const struct intent_scheduler_cas *in)
+intent_scheduler_cas(struct apply *a, const struct intent_scheduler_cas *in)
 {
     const struct scheduler_configuration *old = state_scheduler_config(a->t, a->tmp);
     return in->scheduler_config == NULL || old->modify_index != in->modify_index
                ? 0
-               : apply_scheduler_config(a, in->scheduler_config);
+               : intent_scheduler_config(a, in->scheduler_config);
 }
 
 int
-apply_cluster_metadata(struct apply *a, const struct cluster_metadata *in)
+intent_cluster_metadata(struct apply *a, const struct cluster_metadata *in)
 {
     if (state_cluster(a->t, a->tmp) != NULL)
         return 0;
@@ -127,7 +127,7 @@ apply_cluster_metadata(struct apply *a, const struct cluster_metadata *in)
 }
 
 int
-apply_server_gone(struct apply *a, const struct server_gone *in)
+intent_server_gone(struct apply *a, const struct server_gone *in)
 {
     struct cluster_metadata *m = state_cluster(a->t, a->tmp);
     if (m == NULL)
@@ -145,7 +145,7 @@ apply_server_gone(struct apply *a, const struct server_gone *in)
 }
 
 int
-apply_noop(struct apply *a, const struct empty *in)
+intent_noop(struct apply *a, const struct empty *in)
 {
     (void)a;
     (void)in;
@@ -156,9 +156,9 @@ static int
 dispatch(struct apply *a, const struct intent *in)
 {
     switch ((enum intent_member)codec_member(&type_intent, in)) {
-#define CASE(id, member) \
-    case id:             \
-        return apply_##member(a, in->member);
+#define CASE(id, member)                                                                           \
+    case id:                                                                                       \
+        return intent_##member(a, in->member);
         INTENT_MEMBERS(CASE)
 #undef CASE
     }

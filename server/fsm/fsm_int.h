@@ -52,111 +52,111 @@ struct apply {
     struct place_of *at_rows[STATE_TABLES]; /* in res->events, by the key of the row */
     struct touched_deployment *deployments;
     size_t n_deployments;
-    struct job *last_job; /* of apply_job() */
+    struct job *last_job; /* of entry_job() */
     const char *last_ns;
     const char *last_id;
 };
 
 /* Refuses the entry; nothing may have been written before. */
-int apply_refuse(struct apply *a, int code, const char *fmt, ...)
+int entry_refuse(struct apply *a, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* The position kept for `key`, or `next`, which is kept from then on. The key is borrowed; *all is
  * cleared by HASH_CLEAR. */
-size_t apply_place_of(struct apply *a, struct place_of **all, const char *key, size_t next);
+size_t entry_place_of(struct apply *a, struct place_of **all, const char *key, size_t next);
 
 /* Notes that the row was stored, last so; the key is borrowed until the entry is applied. */
-void apply_note(struct apply *a, enum state_table table, enum fsm_what what, const char *key,
+void entry_note(struct apply *a, enum state_table table, enum fsm_what what, const char *key,
                 const void *row);
-/* apply_store(a, NODES, id, node) stores and notes. */
-#define apply_store(a, TABLE, key, row)                           \
-    ({                                                            \
-        state_put((a)->t, (a)->index, TABLE, (row));              \
-        apply_note((a), STATE_##TABLE, FSM_STORED, (key), (row)); \
+/* entry_store(a, NODES, id, node) stores and notes. */
+#define entry_store(a, TABLE, key, row)                                                            \
+    ({                                                                                             \
+        state_put((a)->t, (a)->index, TABLE, (row));                                               \
+        entry_note((a), STATE_##TABLE, FSM_STORED, (key), (row));                                  \
     })
-/* apply_remove(a, NODES, id) removes a row, if it is there, and notes that; false: it is not. */
-#define apply_remove(a, TABLE, ...) \
-    apply_gone((a), STATE_##TABLE, state_take((a)->t, (a)->ctx, (a)->index, TABLE, __VA_ARGS__))
+/* entry_remove(a, NODES, id) removes a row, if it is there, and notes that; false: it is not. */
+#define entry_remove(a, TABLE, ...)                                                                \
+    entry_gone((a), STATE_##TABLE, state_take((a)->t, (a)->ctx, (a)->index, TABLE, __VA_ARGS__))
 /* Notes that the row was removed, as it was; false for NULL. */
-bool apply_gone(struct apply *a, enum state_table table, const void *row);
+bool entry_gone(struct apply *a, enum state_table table, const void *row);
 
 /* --- evaluations --- */
 /* Stamps and stores; cancels the job's blocked evaluations when this one completed and placed all.
  */
-void apply_put_eval(struct apply *a, const struct evaluation *ev);
+void entry_put_eval(struct apply *a, const struct evaluation *ev);
 /* A new pending evaluation of a job, with the next stamped id; not stored yet. */
-struct evaluation *apply_new_eval(struct apply *a, const struct job *j, const char *trigger);
+struct evaluation *entry_new_eval(struct apply *a, const struct job *j, const char *trigger);
 /* Cancels a stored evaluation that is not terminal. */
-void apply_cancel_eval(struct apply *a, const char *id, const char *why);
+void entry_cancel_eval(struct apply *a, const char *id, const char *why);
 
 /* --- allocations --- */
 /* Stores, counts in the summary, adds to the result. `old` NULL: new. */
-void apply_put_alloc(struct apply *a, struct allocation *al, const struct allocation *old,
+void entry_put_alloc(struct apply *a, struct allocation *al, const struct allocation *old,
                      uint64_t job_modify_index);
 /* Sets what `s` has set. `old` as stored. */
-void apply_transition(struct apply *a, const struct allocation *old,
+void entry_transition(struct apply *a, const struct allocation *old,
                       const struct desired_transition *s);
 /* lost_after of the allocation's group in ns, 0: none. */
-int64_t apply_lost_after(struct apply *a, struct allocation *al);
+int64_t entry_lost_after(struct apply *a, struct allocation *al);
 /* Of a fenced group, not ended by its client's word and not expired: it may run (doc/fencing.md).
  */
-bool apply_may_run(struct apply *a, struct allocation *al);
+bool entry_may_run(struct apply *a, struct allocation *al);
 /* Nobody waits for news of this allocation any more; `followup` (may be NULL) was to look after it,
  * and lives as long as the entry. */
-void apply_settled(struct apply *a, const struct allocation *al, const char *followup);
+void entry_settled(struct apply *a, const struct allocation *al, const char *followup);
 /* Records a change of client status (doc/reconnect.md 2.2). */
-void apply_append_state(struct apply *a, struct allocation *al, const char *value);
+void entry_append_state(struct apply *a, struct allocation *al, const char *value);
 
 /* --- jobs --- */
 /* The job as stored before the entry touched it, or NULL; cheap for runs of the same one. */
-const struct job *apply_job(struct apply *a, const char *ns, const char *id);
-struct touched_job *apply_touch_job(struct apply *a, const char *ns, const char *id);
+const struct job *entry_job(struct apply *a, const char *ns, const char *id);
+struct touched_job *entry_touch_job(struct apply *a, const char *ns, const char *id);
 /* At the end of the entry, of a job of which something was settled: what was to be done about the
  * silence is not needed any more (S19), unless others of the job wait for it. */
-void apply_drop_followups(struct apply *a, const struct touched_job *j);
+void entry_drop_followups(struct apply *a, const struct touched_job *j);
 /* Stores the newest version of it again. */
-void apply_store_job(struct apply *a, const struct job *j);
+void entry_store_job(struct apply *a, const struct job *j);
 /* Stores `j` as the newest version. */
-void apply_put_job(struct apply *a, struct job *j, const struct job *old);
+void entry_put_job(struct apply *a, struct job *j, const struct job *old);
 
 /* --- children of periodic and parameterized jobs (job_put.c) --- */
 /* The periodic job was launched at that time, or is looked at from then on. */
-void apply_put_launch(struct apply *a, const struct job *j, int64_t at_s);
+void entry_put_launch(struct apply *a, const struct job *j, int64_t at_s);
 /* In the summary of the parent. `was` NULL: the child is new. */
-void apply_count_child(struct apply *a, const struct job *child, const char *was, const char *is);
+void entry_count_child(struct apply *a, const struct job *child, const char *was, const char *is);
 
 /* The job goes, and its deployments with it. */
-void apply_remove_job(struct apply *a, const struct job *j);
+void entry_remove_job(struct apply *a, const struct job *j);
 
 /* Stores the specification as the newest version. */
-struct job *apply_put_version(struct apply *a, const struct job *spec);
+struct job *entry_put_version(struct apply *a, const struct job *spec);
 
-/* --- deployments (deployed.c) --- */
+/* --- deployments (deployment_entry.c) --- */
 /* As the entry will store it; NULL: there is none. */
-struct touched_deployment *apply_touch_deployment(struct apply *a, const char *id);
+struct touched_deployment *entry_touch_deployment(struct apply *a, const char *id);
 /* Counts what has become of an allocation in its deployment; `al` as it is about to be stored. */
-void apply_count_deployed(struct apply *a, struct allocation *al, const struct allocation *old);
+void entry_count_deployed(struct apply *a, struct allocation *al, const struct allocation *old);
 /* Those of a plan: a new one, and changes of status of those that are not over. */
-void apply_plan_deployments(struct apply *a, const struct plan_result *in);
+void entry_plan_deployments(struct apply *a, const struct plan_result *in);
 
 /* --- nodes --- */
 /* Appended to those of the node; `message` and `subsystem` are constants. */
-void apply_node_event(struct apply *a, struct node *n, const char *message, const char *subsystem);
-void apply_put_node(struct apply *a, struct node *n);
+void entry_node_event(struct apply *a, struct node *n, const char *message, const char *subsystem);
+void entry_put_node(struct apply *a, struct node *n);
 /* One evaluation for every job that has work on the node, or should have (doc/reconnect.md 1.6). */
-void apply_node_evals(struct apply *a, const char *node_id);
+void entry_node_evals(struct apply *a, const char *node_id);
 
 /* A pool that is not there yet; texts are constants or live as long as the entry. */
-void apply_make_pool(struct apply *a, const char *name, const char *description);
+void entry_make_pool(struct apply *a, const char *name, const char *description);
 
 /* GC of a node (rule S14), if it may go. */
-void apply_reap_node(struct apply *a, const char *id, int64_t down_before);
+void entry_reap_node(struct apply *a, const char *id, int64_t down_before);
 
 /* --- intents: a function for each member of Intent in api/schema/intents.schema --- */
-#define APPLY(id, member) \
-    int apply_##member(struct apply *a, const __typeof__(*((struct intent *)0)->member) *in);
-INTENT_MEMBERS(APPLY)
-#undef APPLY
+#define INTENT(id, member)                                                                         \
+    int intent_##member(struct apply *a, const __typeof__(*((struct intent *)0)->member) *in);
+INTENT_MEMBERS(INTENT)
+#undef INTENT
 
 /* Wanted by the server and not finished by the client (doc/reconnect.md 1.4). */
 static inline bool

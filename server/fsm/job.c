@@ -13,13 +13,13 @@ check_index(struct apply *a, const struct intent_job_register *in, const struct 
     if (!in->enforce_index)
         return 0;
     if (in->job_modify_index == 0 && old != NULL)
-        return apply_refuse(a, -ERR_CONFLICT, "Enforcing job modify index 0: job already exists");
+        return entry_refuse(a, -ERR_CONFLICT, "Enforcing job modify index 0: job already exists");
     if (in->job_modify_index != 0 && old == NULL)
-        return apply_refuse(a, -ERR_CONFLICT,
+        return entry_refuse(a, -ERR_CONFLICT,
                             "Enforcing job modify index %" PRIu64 ": job does not exist",
                             in->job_modify_index);
     if (old != NULL && in->job_modify_index != old->job_modify_index)
-        return apply_refuse(a, -ERR_CONFLICT,
+        return entry_refuse(a, -ERR_CONFLICT,
                             "Enforcing job modify index %" PRIu64
                             ": job exists with conflicting job modify index: %" PRIu64,
                             in->job_modify_index, old->job_modify_index);
@@ -47,24 +47,24 @@ put_job_eval(struct apply *a, const struct evaluation *in, const struct job *j)
     struct evaluation *ev = codec_clone(a->tmp, &type_evaluation, in);
     if (j != NULL)
         ev->job_modify_index = j->job_modify_index;
-    apply_put_eval(a, ev);
+    entry_put_eval(a, ev);
 }
 
 int
-apply_job_register(struct apply *a, const struct intent_job_register *in)
+intent_job_register(struct apply *a, const struct intent_job_register *in)
 {
     if (in->job == NULL || str_empty(in->job->id) || str_empty(in->job->namespace))
-        return apply_refuse(a, -ERR_INVALID, "register a job: it has no ID or namespace");
+        return entry_refuse(a, -ERR_INVALID, "register a job: it has no ID or namespace");
     struct job *old = state_job(a->t, a->ctx, in->job->namespace, in->job->id);
     int rc = check_index(a, in, old);
     if (rc == 0)
         rc = children_may_become(old, in->job, &a->res->err);
     if (rc == 0 && !state_has_pool(a->t, in->job->node_pool))
-        rc = apply_refuse(a, -ERR_INVALID, "job \"%s\" is in nonexistent node pool \"%s\"",
+        rc = entry_refuse(a, -ERR_INVALID, "job \"%s\" is in nonexistent node pool \"%s\"",
                           in->job->id, in->job->node_pool);
     if (rc < 0)
         return rc;
-    apply_touch_job(a, in->job->namespace, in->job->id);
+    entry_touch_job(a, in->job->namespace, in->job->id);
     bool same =
         old != NULL && old->stop == in->job->stop && codec_equal(&type_job, old, in->job, F_SERVER);
     if (same) {
@@ -74,7 +74,7 @@ apply_job_register(struct apply *a, const struct intent_job_register *in)
         j->stable = false;
         if (j->submit_time == 0)
             j->submit_time = a->now;
-        apply_put_job(a, j, old);
+        entry_put_job(a, j, old);
         put_submission(a, j, in->submission);
     }
     put_job_eval(a, in->eval, a->res->job);
@@ -93,11 +93,11 @@ skip_shutdown_delay(struct apply *a, const struct intent_job_deregister *in)
     for (struct allocation *al; (al = state_next(it, a->ctx)) != NULL;)
         list_add(a->tmp, live, al);
     for (size_t i = 0; i < live.n; i++)
-        apply_transition(a, live.v[i], &dt);
+        entry_transition(a, live.v[i], &dt);
 }
 
 void
-apply_remove_job(struct apply *a, const struct job *j)
+entry_remove_job(struct apply *a, const struct job *j)
 {
     struct str_list ids = {NULL, 0};
     struct state_iter *it = state_deployments_by_job(a->t, a->tmp, j->namespace, j->id);
@@ -105,31 +105,31 @@ apply_remove_job(struct apply *a, const struct job *j)
     for (struct deployment *d; (d = state_next(it, a->tmp)) != NULL;)
         list_add(a->tmp, ids, d->id);
     for (size_t i = 0; i < ids.n; i++)
-        (void)apply_remove(a, DEPLOYMENTS, ids.v[i]);
-    (void)apply_remove(a, JOBS, j->namespace, j->id);
+        (void)entry_remove(a, DEPLOYMENTS, ids.v[i]);
+    (void)entry_remove(a, JOBS, j->namespace, j->id);
 }
 
 int
-apply_job_deregister(struct apply *a, const struct intent_job_deregister *in)
+intent_job_deregister(struct apply *a, const struct intent_job_deregister *in)
 {
     struct job *old = state_job(a->t, a->ctx, in->namespace, in->job_id);
     if (old == NULL)
-        return apply_refuse(a, -ERR_NOT_FOUND, "job \"%s\" not found", str_or(in->job_id, ""));
+        return entry_refuse(a, -ERR_NOT_FOUND, "job \"%s\" not found", str_or(in->job_id, ""));
     if (in->no_shutdown_delay)
         skip_shutdown_delay(a, in);
     if (in->purge) {
-        apply_count_child(a, old, old->status, JOB_STATUS_DEAD);
-        apply_remove_job(a, old);
+        entry_count_child(a, old, old->status, JOB_STATUS_DEAD);
+        entry_remove_job(a, old);
         put_job_eval(a, in->eval, old);
         return 0;
     }
-    apply_touch_job(a, in->namespace, in->job_id);
+    entry_touch_job(a, in->namespace, in->job_id);
     if (old->stop) {
         a->res->job = old;
     } else {
         struct job *j = codec_clone(a->ctx, &type_job, old);
         j->stop = true;
-        apply_put_job(a, j, old);
+        entry_put_job(a, j, old);
     }
     put_job_eval(a, in->eval, a->res->job);
     return 0;

@@ -25,11 +25,11 @@ count_children(struct apply *a, const struct job *j, struct job_children_summary
 }
 
 void
-apply_count_child(struct apply *a, const struct job *child, const char *was, const char *is)
+entry_count_child(struct apply *a, const struct job *child, const char *was, const char *is)
 {
     if (str_empty(child->parent_id) || (was != NULL && str_eq(was, is)))
         return;
-    struct touched_job *parent = apply_touch_job(a, child->namespace, child->parent_id);
+    struct touched_job *parent = entry_touch_job(a, child->namespace, child->parent_id);
     if (parent->summary == NULL)
         parent->summary = state_summary(a->t, a->tmp, child->namespace, child->parent_id);
     struct job_summary *s = parent->summary;
@@ -48,7 +48,7 @@ apply_count_child(struct apply *a, const struct job *child, const char *was, con
 /* --- when it is due --- */
 
 void
-apply_put_launch(struct apply *a, const struct job *j, int64_t at_s)
+entry_put_launch(struct apply *a, const struct job *j, int64_t at_s)
 {
     struct periodic_launch *old = state_periodic_launch(a->t, a->tmp, j->namespace, j->id);
     struct periodic_launch row = {.id = j->id,
@@ -64,7 +64,7 @@ static void
 schedule(struct apply *a, const struct job *j)
 {
     if (job_periodic_active(j))
-        apply_put_launch(a, j, a->now / NS_PER_S);
+        entry_put_launch(a, j, a->now / NS_PER_S);
     else
         state_del(a->t, a->index, PERIODIC_LAUNCHES, j->namespace, j->id);
 }
@@ -120,7 +120,7 @@ carry_source(struct apply *a, const struct job *j)
 }
 
 void
-apply_put_job(struct apply *a, struct job *j, const struct job *old)
+entry_put_job(struct apply *a, struct job *j, const struct job *old)
 {
     j->version = old != NULL ? old->version + 1 : 0;
     j->create_index = old != NULL ? old->create_index : a->index;
@@ -130,7 +130,7 @@ apply_put_job(struct apply *a, struct job *j, const struct job *old)
     j->version_tag = NULL; /* stays with the version that has it */
     ASSERT(old == NULL ||
            (j->version > old->version && j->job_modify_index > old->job_modify_index));
-    apply_store_job(a, j);
+    entry_store_job(a, j);
     state_put(a->t, a->index, JOB_VERSIONS, j);
     carry_source(a, j);
     state_trim_job_versions(a->t, a->index, j->namespace, j->id, STATE_JOB_VERSIONS_KEPT);
@@ -141,7 +141,7 @@ apply_put_job(struct apply *a, struct job *j, const struct job *old)
 }
 
 struct job *
-apply_put_version(struct apply *a, const struct job *spec)
+entry_put_version(struct apply *a, const struct job *spec)
 {
     const struct job *old = state_job(a->t, a->ctx, spec->namespace, spec->id);
     struct job *j = codec_clone(a->ctx, &type_job, spec);
@@ -149,7 +149,7 @@ apply_put_version(struct apply *a, const struct job *spec)
     j->stable = false;
     j->version_tag = NULL;
     j->submit_time = a->now;
-    apply_touch_job(a, j->namespace, j->id);
-    apply_put_job(a, j, old);
+    entry_touch_job(a, j->namespace, j->id);
+    entry_put_job(a, j, old);
     return j;
 }

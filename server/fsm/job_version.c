@@ -17,7 +17,7 @@ put_again(struct apply *a, struct job *j)
     state_put(a->t, a->index, JOB_VERSIONS, j);
     if (newest != NULL && newest->job_modify_index == j->job_modify_index) {
         j->status = newest->status;
-        apply_store_job(a, j);
+        entry_store_job(a, j);
     }
     a->res->changed = true;
 }
@@ -29,7 +29,7 @@ of_number(const struct job *j, const void *arg)
 }
 
 int
-apply_job_stable(struct apply *a, const struct intent_job_stable *in)
+intent_job_stable(struct apply *a, const struct intent_job_stable *in)
 {
     struct job *j =
         state_find_version(a->t, a->ctx, in->namespace, in->job_id, of_number, &in->job_version);
@@ -70,28 +70,28 @@ count_tags(struct apply *a, const struct intent_job_tag *in)
 }
 
 int
-apply_job_tag(struct apply *a, const struct intent_job_tag *in)
+intent_job_tag(struct apply *a, const struct intent_job_tag *in)
 {
     struct job *was = state_find_version(a->t, a->ctx, in->namespace, in->job_id, tagged, in);
     struct job *j = state_find_version(a->t, a->ctx, in->namespace, in->job_id, meant, in);
 
     if (in->tag == NULL) {
         if (was == NULL)
-            return apply_refuse(a, -ERR_INVALID, "tag \"%s\" not found on job \"%s\"",
+            return entry_refuse(a, -ERR_INVALID, "tag \"%s\" not found on job \"%s\"",
                                 str_or(in->name, ""), str_or(in->job_id, ""));
         was->version_tag = NULL;
         put_again(a, was);
         return 0;
     }
     if (j == NULL)
-        return apply_refuse(a, -ERR_INVALID, "job \"%s\" version %" PRIu64 " not found",
+        return entry_refuse(a, -ERR_INVALID, "job \"%s\" version %" PRIu64 " not found",
                             str_or(in->job_id, ""), in->job_version);
     if (was != NULL && was->version != j->version)
-        return apply_refuse(a, -ERR_INVALID,
+        return entry_refuse(a, -ERR_INVALID,
                             "tag \"%s\" already exists on a different version of job \"%s\"",
                             str_or(in->name, ""), str_or(in->job_id, ""));
     if (j->version_tag == NULL && count_tags(a, in) >= JOB_TAGS_MAX)
-        return apply_refuse(a, -ERR_LIMIT,
+        return entry_refuse(a, -ERR_LIMIT,
                             "job \"%s\" has %d tagged versions already: remove a tag first",
                             str_or(in->job_id, ""), JOB_TAGS_MAX);
     j->version_tag = in->tag;

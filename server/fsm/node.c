@@ -24,7 +24,7 @@ may_wait(struct apply *a, struct allocation *al)
 {
     if (!str_eq(al->desired_status, ALLOC_DESIRED_RUN) || alloc_client_terminal(al))
         return false;
-    int64_t lost_after = apply_lost_after(a, al);
+    int64_t lost_after = entry_lost_after(a, al);
     if (lost_after <= 0)
         return false;
     if (!str_eq(al->client_status, ALLOC_UNKNOWN))
@@ -68,20 +68,20 @@ mark_unknown(struct apply *a, const struct on_node *o)
         struct allocation *al = codec_clone(a->ctx, &type_allocation, old);
         al->client_status = ALLOC_UNKNOWN;
         al->client_description = "waiting for the returned client to report";
-        if (apply_lost_after(a, al) > 0)
-            apply_append_state(a, al, ALLOC_UNKNOWN);
+        if (entry_lost_after(a, al) > 0)
+            entry_append_state(a, al, ALLOC_UNKNOWN);
         al->alloc_modify_index = a->index;
-        apply_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
+        entry_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
     }
 }
 
 static void
 put_node_eval(struct apply *a, const struct job *j, const char *node_id)
 {
-    struct evaluation *ev = apply_new_eval(a, j, TRIGGER_NODE_UPDATE);
+    struct evaluation *ev = entry_new_eval(a, j, TRIGGER_NODE_UPDATE);
     ev->node_id = mem_strdup(ev, node_id);
     ev->node_modify_index = a->index;
-    apply_put_eval(a, ev);
+    entry_put_eval(a, ev);
 }
 
 /* Jobs that have their evaluation; HASH_CLEAR ends it. */
@@ -94,7 +94,7 @@ struct seen {
 static bool
 see(struct apply *a, struct seen *s, const char *ns, const char *id)
 {
-    size_t at = apply_place_of(a, &s->jobs, mem_printf(a->tmp, "%s\n%s", ns, id), s->n);
+    size_t at = entry_place_of(a, &s->jobs, mem_printf(a->tmp, "%s\n%s", ns, id), s->n);
     bool first = at == s->n;
 
     s->n += first;
@@ -164,7 +164,7 @@ node_evals(struct apply *a, const char *node_id, const struct on_node *o)
 }
 
 void
-apply_node_evals(struct apply *a, const char *node_id)
+entry_node_evals(struct apply *a, const char *node_id)
 {
     struct on_node o = load_node(a, node_id);
     node_evals(a, node_id, &o);
@@ -173,7 +173,7 @@ apply_node_evals(struct apply *a, const char *node_id)
 /* --- writing a node --- */
 
 void
-apply_node_event(struct apply *a, struct node *n, const char *message, const char *subsystem)
+entry_node_event(struct apply *a, struct node *n, const char *message, const char *subsystem)
 {
     struct node_event *e = type_new(n, &type_node_event);
     e->message = message;
@@ -190,12 +190,12 @@ apply_node_event(struct apply *a, struct node *n, const char *message, const cha
 }
 
 void
-apply_put_node(struct apply *a, struct node *n)
+entry_put_node(struct apply *a, struct node *n)
 {
     n->modify_index = a->index;
     if (n->create_index == 0)
         n->create_index = a->index;
-    apply_store(a, NODES, n->id, n);
+    entry_store(a, NODES, n->id, n);
     a->res->node = n;
     a->res->node_modify_index = a->index;
 }
@@ -203,7 +203,7 @@ apply_put_node(struct apply *a, struct node *n)
 static int
 no_node(struct apply *a, const char *id)
 {
-    return apply_refuse(a, -ERR_NOT_FOUND, "node \"%s\" not found", str_or(id, ""));
+    return entry_refuse(a, -ERR_NOT_FOUND, "node \"%s\" not found", str_or(id, ""));
 }
 
 /* What decides where work may go (doc/reconnect.md 1.5). Driver health counts, its time stamps do
@@ -295,7 +295,7 @@ take_run(struct apply *a, struct node *n, const struct node *old)
     if (str_empty(old->agent_run) || str_eq(run, old->agent_run))
         return 0;
     if (heard && str_list_has(&old->runs_refused, run))
-        return apply_refuse(
+        return entry_refuse(
             a, -ERR_CONFLICT,
             "node \"%s\" is heard from another machine, which had the same id and secret before "
             "this copy: stop this agent, and remove client/client-id and client/secret-id of its "
@@ -306,7 +306,7 @@ take_run(struct apply *a, struct node *n, const struct node *old)
     drop_run(n, &n->runs_refused, run);
     add_run(n, copied ? &n->runs_refused : &n->runs_before, old->agent_run);
     if (copied)
-        apply_node_event(a, n,
+        entry_node_event(a, n,
                          "Two machines are this node, with one id and secret: the later is refused",
                          "Cluster");
     return 0;
@@ -329,17 +329,17 @@ enter_pool(struct apply *a, struct node *n, const struct node *old, bool elsewhe
     if (state_has_pool(a->t, n->node_pool))
         return;
     if (!elsewhere)
-        apply_make_pool(a, n->node_pool, NULL);
+        entry_make_pool(a, n->node_pool, NULL);
     else if (old == NULL || !str_eq(old->node_pool, n->node_pool))
-        apply_node_event(a, n, "Node registered but waiting for node pool to be created",
+        entry_node_event(a, n, "Node registered but waiting for node pool to be created",
                          "Cluster");
 }
 
 int
-apply_node_register(struct apply *a, const struct intent_node_register *in)
+intent_node_register(struct apply *a, const struct intent_node_register *in)
 {
     if (in->node == NULL || str_empty(in->node->id))
-        return apply_refuse(a, -ERR_INVALID, "register a node: it has no ID");
+        return entry_refuse(a, -ERR_INVALID, "register a node: it has no ID");
     struct node *n = codec_clone(a->ctx, &type_node, in->node);
     struct node *old = state_node(a->t, a->ctx, n->id);
     if (old == NULL) {
@@ -351,13 +351,13 @@ apply_node_register(struct apply *a, const struct intent_node_register *in)
         n->last_report = n->create_index = 0;
         n->runs_before = n->runs_refused = (struct str_list){NULL, 0};
         n->events = (struct node_event_list){NULL, 0};
-        apply_node_event(a, n, "Node registered", "Cluster");
+        entry_node_event(a, n, "Node registered", "Cluster");
         enter_pool(a, n, NULL, in->pool_elsewhere);
-        apply_put_node(a, n);
+        entry_put_node(a, n);
         return 0;
     }
     if (!str_eq(old->secret_id, n->secret_id))
-        return apply_refuse(a, -ERR_FORBIDDEN,
+        return entry_refuse(a, -ERR_FORBIDDEN,
                             "node \"%s\" is registered with another secret; if the host was "
                             "reinstalled, purge the old node first",
                             n->id);
@@ -377,9 +377,9 @@ apply_node_register(struct apply *a, const struct intent_node_register *in)
     }
     n->last_heard_index = a->index;
     a->eval_ids = &in->eval_ids;
-    apply_put_node(a, n);
+    entry_put_node(a, n);
     if (relevant && str_eq(n->status, NODE_READY))
-        apply_node_evals(a, n->id);
+        entry_node_evals(a, n->id);
     return 0;
 }
 
@@ -399,8 +399,8 @@ set_status(struct apply *a, struct node *n, const char *to, const char *why)
     if (!stays && str_eq(to, NODE_READY))
         n->last_missed_heartbeat_index = 0;
     if (why != NULL)
-        apply_node_event(a, n, why, "Cluster");
-    apply_put_node(a, n);
+        entry_node_event(a, n, why, "Cluster");
+    entry_put_node(a, n);
 }
 
 /* The leader saw no heartbeat. (S9) */
@@ -413,8 +413,8 @@ missed(struct apply *a, struct node *n, uint64_t seen_index, struct seen *seen)
         return;
     struct on_node o = load_node(a, n->id);
     if (str_eq(n->status, NODE_DISCONNECTED) && o.may_wait) {
-        apply_node_event(a, n, "Node heartbeat missed", "Cluster");
-        apply_put_node(a, n);
+        entry_node_event(a, n, "Node heartbeat missed", "Cluster");
+        entry_put_node(a, n);
         return;
     }
     set_status(a, n, o.may_wait ? NODE_DISCONNECTED : NODE_DOWN, "Node heartbeat missed");
@@ -459,7 +459,7 @@ cancel_evals_of_job(struct apply *a, const struct node *n, const char *ns, const
         if (str_list_has(&gone, str_or(all.v[i]->previous_eval, "")))
             list_add(a->tmp, gone, all.v[i]->id);
     for (size_t i = 0; i < gone.n; i++)
-        apply_cancel_eval(a, gone.v[i], "the node heartbeats again");
+        entry_cancel_eval(a, gone.v[i], "the node heartbeats again");
     return gone.n > 0;
 }
 
@@ -565,7 +565,7 @@ heartbeat(struct apply *a, struct node *n, bool wants_init)
 }
 
 int
-apply_node_status(struct apply *a, const struct intent_node_status *in)
+intent_node_status(struct apply *a, const struct intent_node_status *in)
 {
     a->eval_ids = &in->eval_ids;
     if (str_eq(in->status, NODE_DOWN) || str_eq(in->status, NODE_DISCONNECTED))
@@ -579,22 +579,22 @@ apply_node_status(struct apply *a, const struct intent_node_status *in)
         heard(a, n);
     if (str_eq(in->status, NODE_READY) || str_eq(in->status, NODE_INIT))
         return heartbeat(a, n, str_eq(in->status, NODE_INIT));
-    return apply_refuse(a, -ERR_INVALID, "node \"%s\": invalid status \"%s\"", n->id,
+    return entry_refuse(a, -ERR_INVALID, "node \"%s\": invalid status \"%s\"", n->id,
                         str_or(in->status, ""));
 }
 
 int
-apply_node_eligibility(struct apply *a, const struct intent_node_eligibility *in)
+intent_node_eligibility(struct apply *a, const struct intent_node_eligibility *in)
 {
     struct node *n = state_node(a->t, a->ctx, in->node_id);
     if (n == NULL)
         return no_node(a, in->node_id);
     bool eligible = str_eq(in->eligibility, NODE_ELIGIBLE);
     if (!eligible && !str_eq(in->eligibility, NODE_INELIGIBLE))
-        return apply_refuse(a, -ERR_INVALID, "invalid scheduling eligibility \"%s\"",
+        return entry_refuse(a, -ERR_INVALID, "invalid scheduling eligibility \"%s\"",
                             str_or(in->eligibility, ""));
     if (eligible && n->drain_strategy != NULL)
-        return apply_refuse(
+        return entry_refuse(
             a, -ERR_CONFLICT,
             "can not set node's scheduling eligibility to eligible while it is draining");
     a->eval_ids = &in->eval_ids;
@@ -606,13 +606,13 @@ apply_node_eligibility(struct apply *a, const struct intent_node_eligibility *in
     }
     n->scheduling_eligibility = eligible ? NODE_ELIGIBLE : NODE_INELIGIBLE;
     n->status_updated_at = a->now / NS_PER_S;
-    apply_node_event(a, n,
-              eligible ? "Node marked as eligible for scheduling"
-                       : "Node marked as ineligible for scheduling",
-              "Cluster");
-    apply_put_node(a, n);
+    entry_node_event(a, n,
+                     eligible ? "Node marked as eligible for scheduling"
+                              : "Node marked as ineligible for scheduling",
+                     "Cluster");
+    entry_put_node(a, n);
     if (eligible)
-        apply_node_evals(a, n->id);
+        entry_node_evals(a, n->id);
     return 0;
 }
 
@@ -620,12 +620,12 @@ static void
 remove_node(struct apply *a, const char *id)
 {
     struct on_node o = load_node(a, id);
-    (void)apply_remove(a, NODES, id);
+    (void)entry_remove(a, NODES, id);
     node_evals(a, id, &o);
 }
 
 int
-apply_node_purge(struct apply *a, const struct intent_node_purge *in)
+intent_node_purge(struct apply *a, const struct intent_node_purge *in)
 {
     a->eval_ids = &in->eval_ids;
     for (size_t i = 0; i < in->node_ids.n; i++) {
@@ -638,19 +638,19 @@ apply_node_purge(struct apply *a, const struct intent_node_purge *in)
 }
 
 int
-apply_node_evaluate(struct apply *a, const struct intent_node_evaluate *in)
+intent_node_evaluate(struct apply *a, const struct intent_node_evaluate *in)
 {
     struct node *n = state_node(a->t, a->tmp, in->node_id);
     if (n == NULL)
         return no_node(a, in->node_id);
     a->eval_ids = &in->eval_ids;
     a->res->node_modify_index = n->modify_index;
-    apply_node_evals(a, in->node_id);
+    entry_node_evals(a, in->node_id);
     return 0;
 }
 
 void
-apply_reap_node(struct apply *a, const char *id, int64_t down_before)
+entry_reap_node(struct apply *a, const char *id, int64_t down_before)
 {
     const struct node *n = state_node(a->t, a->tmp, id);
     if (n == NULL || !str_eq(n->status, NODE_DOWN))
@@ -659,5 +659,5 @@ apply_reap_node(struct apply *a, const char *id, int64_t down_before)
         return; /* it came back and went down again */
     struct on_node o = load_node(a, id);
     if (o.n_live == 0)
-        (void)apply_remove(a, NODES, id);
+        (void)entry_remove(a, NODES, id);
 }

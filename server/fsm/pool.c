@@ -18,11 +18,11 @@ put_pool(struct apply *a, struct node_pool *p)
 
     p->create_index = old != NULL ? old->create_index : a->index;
     p->modify_index = a->index;
-    apply_store(a, NODE_POOLS, p->name, p);
+    entry_store(a, NODE_POOLS, p->name, p);
 }
 
 void
-apply_make_pool(struct apply *a, const char *name, const char *description)
+entry_make_pool(struct apply *a, const char *name, const char *description)
 {
     struct node_pool *p = type_new(a->ctx, &type_node_pool);
 
@@ -58,28 +58,28 @@ names_in_use(struct apply *a)
 }
 
 int
-apply_node_pool_init(struct apply *a, const struct empty *in)
+intent_node_pool_init(struct apply *a, const struct empty *in)
 {
     (void)in;
     if (state_has_pools(a->t))
         return 0;
     struct str_map names = names_in_use(a);
-    apply_make_pool(a, POOL_ALL, "All nodes of the region.");
-    apply_make_pool(a, POOL_DEFAULT, "Nodes that name no other pool.");
+    entry_make_pool(a, POOL_ALL, "All nodes of the region.");
+    entry_make_pool(a, POOL_DEFAULT, "Nodes that name no other pool.");
     for (size_t i = 0; i < names.n; i++)
         if (!state_has_pool(a->t, names.v[i].k))
-            apply_make_pool(a, names.v[i].k, NULL);
+            entry_make_pool(a, names.v[i].k, NULL);
     return 0;
 }
 
 /* --- by people --- */
 
 int
-apply_node_pool_upsert(struct apply *a, const struct intent_node_pool_upsert *in)
+intent_node_pool_upsert(struct apply *a, const struct intent_node_pool_upsert *in)
 {
     for (size_t i = 0; i < in->node_pools.n; i++)
         if (pool_is_built_in(in->node_pools.v[i]->name))
-            return apply_refuse(a, -ERR_INVALID, "modifying node pool \"%s\" is not allowed",
+            return entry_refuse(a, -ERR_INVALID, "modifying node pool \"%s\" is not allowed",
                                 in->node_pools.v[i]->name);
     for (size_t i = 0; i < in->node_pools.n; i++)
         put_pool(a, codec_clone(a->ctx, &type_node_pool, in->node_pools.v[i]));
@@ -113,16 +113,16 @@ has_jobs(struct apply *a, const char *name)
 }
 
 int
-apply_node_pool_delete(struct apply *a, const struct intent_node_pool_delete *in)
+intent_node_pool_delete(struct apply *a, const struct intent_node_pool_delete *in)
 {
     struct str_list errors = {NULL, 0};
 
     for (size_t i = 0; i < in->names.n; i++) {
         const char *name = in->names.v[i];
         if (state_node_pool(a->t, a->tmp, name) == NULL)
-            return apply_refuse(a, -ERR_NOT_FOUND, "node pool \"%s\" not found", name);
+            return entry_refuse(a, -ERR_NOT_FOUND, "node pool \"%s\" not found", name);
         if (pool_is_built_in(name))
-            return apply_refuse(a, -ERR_INVALID, "deleting node pool \"%s\" is not allowed", name);
+            return entry_refuse(a, -ERR_INVALID, "deleting node pool \"%s\" is not allowed", name);
         if (has_jobs(a, name))
             list_add(a->tmp, errors,
                      mem_printf(a->tmp, "node pool \"%s\" has non-terminal jobs in regions: [%s]",
@@ -133,8 +133,8 @@ apply_node_pool_delete(struct apply *a, const struct intent_node_pool_delete *in
                                 in->region));
     }
     if (errors.n > 0)
-        return apply_refuse(a, -ERR_CONFLICT, "%s", job_errors_text(a->tmp, &errors));
+        return entry_refuse(a, -ERR_CONFLICT, "%s", job_errors_text(a->tmp, &errors));
     for (size_t i = 0; i < in->names.n; i++)
-        (void)apply_remove(a, NODE_POOLS, in->names.v[i]);
+        (void)entry_remove(a, NODE_POOLS, in->names.v[i]);
     return 0;
 }

@@ -88,11 +88,11 @@ reap_alloc(struct apply *a, const char *id)
 {
     struct allocation *al = state_alloc(a->t, a->ctx, id);
 
-    if (al == NULL || apply_may_run(a, al) ||
-        !fsm_alloc_may_go(a->t, al, apply_job(a, al->namespace, al->job_id)))
+    if (al == NULL || entry_may_run(a, al) ||
+        !fsm_alloc_may_go(a->t, al, entry_job(a, al->namespace, al->job_id)))
         return;
     state_del(a->t, a->index, ALLOCS, al->id);
-    (void)apply_gone(a, STATE_ALLOCS, al);
+    (void)entry_gone(a, STATE_ALLOCS, al);
 }
 
 static void
@@ -100,13 +100,13 @@ reap_eval(struct apply *a, const char *id)
 {
     const struct evaluation *ev = state_eval(a->t, a->tmp, id);
 
-    if (ev == NULL || !fsm_eval_may_go(ev, apply_job(a, ev->namespace, ev->job_id)))
+    if (ev == NULL || !fsm_eval_may_go(ev, entry_job(a, ev->namespace, ev->job_id)))
         return;
     struct state_iter *it = state_allocs_by_eval(a->t, a->tmp, id);
     if (state_next(it, a->tmp) != NULL)
         state_iter_end(it); /* one stayed, and its evaluation with it */
     else
-        (void)apply_remove(a, EVALS, id);
+        (void)entry_remove(a, EVALS, id);
 }
 
 static void
@@ -115,7 +115,7 @@ reap_deployment(struct apply *a, const char *id)
     const struct deployment *d = state_deployment(a->t, a->ctx, id);
 
     if (d != NULL && fsm_deployment_may_go(a->t, d))
-        (void)apply_remove(a, DEPLOYMENTS, id);
+        (void)entry_remove(a, DEPLOYMENTS, id);
 }
 
 static void
@@ -124,11 +124,11 @@ reap_job(struct apply *a, const struct job_ref *ref)
     const struct job *j = state_job(a->t, a->tmp, ref->namespace, ref->id);
 
     if (j != NULL && fsm_job_may_go(a->t, j))
-        apply_remove_job(a, j);
+        entry_remove_job(a, j);
 }
 
 int
-apply_reap(struct apply *a, const struct intent_reap *in)
+intent_reap(struct apply *a, const struct intent_reap *in)
 {
     for (size_t i = 0; i < in->allocs.n; i++)
         reap_alloc(a, in->allocs.v[i]);
@@ -139,6 +139,6 @@ apply_reap(struct apply *a, const struct intent_reap *in)
     for (size_t i = 0; i < in->jobs.n; i++)
         reap_job(a, in->jobs.v[i]);
     for (size_t i = 0; i < in->nodes.n; i++)
-        apply_reap_node(a, in->nodes.v[i], in->down_before);
+        entry_reap_node(a, in->nodes.v[i], in->down_before);
     return 0;
 }

@@ -56,7 +56,8 @@ void gossip_force(struct gossip *g, uint64_t id, bool prune);
 /* An operation on the key rings of all servers that are there, this one first. done() comes once,
  * at once or later, with an answer that names those that failed; or with an error alone: nothing
  * was changed. */
-typedef void gossip_keyring_fn(void *arg, const struct err *e, const struct keyring_response *resp);
+typedef void gossip_keyring_fn(void *arg, const struct err *e,
+                               const struct gossip_keys_response *resp);
 void gossip_keyring(struct gossip *g, enum keys_op op, const char *key, gossip_keyring_fn *done,
                     void *arg);
 /* Says that this server leaves. */

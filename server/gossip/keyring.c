@@ -13,7 +13,7 @@ struct keyring {
     enum keys_op op, now; /* what is wanted, and asked at the moment */
     char *key;
     size_t open; /* answers that are to come */
-    struct keyring_response resp;
+    struct gossip_keys_response resp;
     int64_t failed;
     gossip_keyring_fn *done;
     void *arg;

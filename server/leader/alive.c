@@ -38,7 +38,7 @@ miss_some(struct leader *l, uint64_t seen, const struct str_list *nodes)
 
     for (size_t i = 0; i < nodes->n; i++)
         log_warn("heartbeat", "node missed its heartbeat", "node_id", nodes->v[i], NULL);
-    owed_add(l->owed, codec_clone(NULL, &type_intent, &in), nodes, miss_stored, l);
+    debts_add(l->debts, codec_clone(NULL, &type_intent, &in), nodes, miss_stored, l);
 }
 
 static void
@@ -60,7 +60,7 @@ beats_missed(void *arg, const struct str_list *nodes)
 bool
 leader_node_heard(struct leader *l, const char *node_id)
 {
-    return owed_cancel(l->owed, node_id);
+    return debts_cancel(l->debts, node_id);
 }
 
 int64_t
@@ -73,7 +73,7 @@ void
 leader_node_gone(struct leader *l, const char *node_id)
 {
     heartbeats_remove(l->beats, node_id);
-    owed_cancel(l->owed, node_id);
+    debts_cancel(l->debts, node_id);
 }
 
 /* --- the row --- */

@@ -15,11 +15,11 @@
 #include "server/leader/blocked.h"
 #include "server/leader/broker.h"
 #include "server/leader/controllers.h"
+#include "server/leader/debts.h"
 #include "server/leader/heartbeat.h"
 #include "server/leader/leader.h"
-#include "server/leader/owed.h"
+#include "server/leader/live.h"
 #include "server/leader/plan.h"
-#include "server/leader/view.h"
 #include "server/leader/worker.h"
 #include "server/limits.h"
 #include "server/sched/sched.h"
@@ -99,7 +99,7 @@ struct leader {
 
 /* Apply thread: on_alarm() is called at this time, or before (alarm.c). */
 void leader_alarm(struct leader *l, int64_t at_ms);
-/* Apply thread: a write that nobody waits for (owed.h). */
+/* Apply thread: a write that nobody waits for (debts.h). */
 void leader_owe(struct leader *l, const struct intent *in);
 
 /* A run has ended: who asked for a step of it is told. */

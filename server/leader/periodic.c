@@ -128,7 +128,7 @@ launch(struct periodic *p, struct due *d, int64_t at_s)
     d->busy = true;
     d->next_s = cron_set_next(&d->times, at_s);
     pheap_remove(&p->heap, d);
-    owed_add(p->l->owed, codec_clone(NULL, &type_intent, &in), NULL, stored, x);
+    debts_add(p->l->debts, codec_clone(NULL, &type_intent, &in), NULL, stored, x);
 }
 
 /* Of the times of a server that stood still for long the last one counts, as after a change of

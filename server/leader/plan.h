@@ -11,7 +11,7 @@
 #ifndef PADDOCK_SERVER_LEADER_PLAN_H
 #define PADDOCK_SERVER_LEADER_PLAN_H
 
-#include "server/leader/view.h"
+#include "server/leader/live.h"
 
 struct plan_verdict {
     struct plan_result *result; /* NULL: nothing is left; owned by ctx, points into the plan; sorted

@@ -14,7 +14,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "net/frame.h"
+#include "net/peer_conn.h"
 #include "server/env.h"
 #include "server/limits.h"
 #include "server/peer/lossy.h"
@@ -47,7 +47,7 @@ struct link {
     struct peers *peers;
     uint64_t id;
     char *addr;
-    struct frame_conn *conn;
+    struct peer_conn *conn;
     enum link_state state;
     struct timer *timer; /* of the backoff, or of a greeting */
     int64_t backoff_ms;
@@ -62,7 +62,7 @@ struct link {
 struct guest {
     struct guest *next;
     struct peers *peers;
-    struct frame_conn *conn;
+    struct peer_conn *conn;
     struct timer *timer;
     uint64_t id; /* 0: it has not said hello */
     char *addr;
@@ -98,11 +98,11 @@ struct peers {
 };
 
 static void
-put(struct frame_conn *c, const struct wire *w)
+put(struct peer_conn *c, const struct wire *w)
 {
     struct buf b = BUF_INIT(WIRE_BODY_MAX);
     wire_put(&b, w);
-    frame_send(c, &b);
+    peer_conn_send(c, &b);
 }
 
 static void
@@ -168,7 +168,7 @@ link_greet_late(void *arg)
 {
     struct link *l = arg;
     l->timer = NULL;
-    frame_close(l->conn);
+    peer_conn_close(l->conn);
 }
 
 static void
@@ -206,7 +206,7 @@ link_up(struct link *l)
     while (turned != NULL) {
         x = turned;
         turned = x->next;
-        frame_send(l->conn, &x->body);
+        peer_conn_send(l->conn, &x->body);
         out_free(x);
     }
 }
@@ -233,7 +233,7 @@ link_frame(void *arg, const uint8_t *body, size_t n)
                                           : "an answer that was not asked for",
                  NULL);
     }
-    frame_close(l->conn);
+    peer_conn_close(l->conn);
 }
 
 static void
@@ -270,16 +270,16 @@ link_closed(void *arg, int code)
     l->timer = env_timer(&p->env, wait, link_retry, l);
 }
 
-static const struct frame_ops link_ops = {link_open, link_frame, link_closed};
+static const struct peer_conn_ops link_ops = {link_open, link_frame, link_closed};
 
 static void
 link_dial(struct link *l)
 {
-    struct frame_config cfg = {l->peers->loop, WIRE_BODY_MAX, &link_ops, l};
+    struct peer_conn_config cfg = {l->peers->loop, WIRE_BODY_MAX, &link_ops, l};
     struct err e = ERR_INIT;
     if (l->state != LINK_DOWN || l->timer != NULL || l->peers->stopping)
         return;
-    l->conn = frame_dial(&cfg, l->addr, NULL, WIRE_PROTOCOL_BYTE, &e);
+    l->conn = peer_conn_dial(&cfg, l->addr, NULL, WIRE_PROTOCOL_BYTE, &e);
     if (l->conn == NULL) {
         link_drop_early(l);
         return;
@@ -308,7 +308,7 @@ link_to(struct peers *p, uint64_t id, const char *addr)
         mem_free(l->addr);
         l->addr = mem_strdup(l, addr);
         if (l->conn != NULL)
-            frame_close(l->conn);
+            peer_conn_close(l->conn);
     }
     return l;
 }
@@ -316,8 +316,8 @@ link_to(struct peers *p, uint64_t id, const char *addr)
 static void
 link_send(struct link *l, struct out *x)
 {
-    if (l->state == LINK_UP && frame_queued(l->conn) < PEER_QUEUE_BYTES)
-        frame_send(l->conn, &x->body);
+    if (l->state == LINK_UP && peer_conn_queued(l->conn) < PEER_QUEUE_BYTES)
+        peer_conn_send(l->conn, &x->body);
     if (l->state == LINK_UP || l->n_early == PEER_EARLY_N) {
         out_free(x);
         return;
@@ -350,7 +350,7 @@ guest_late(void *arg)
 {
     struct guest *g = arg;
     g->timer = NULL;
-    frame_close(g->conn);
+    peer_conn_close(g->conn);
 }
 
 /* Why it is not let in; NULL: it is. One that comes again takes the place of its older connection.
@@ -379,7 +379,7 @@ guest_check(struct guest *g, const void *ctx, const struct wire *w)
                 ctx,
                 "its id is in use by the server at %s: the data of one was copied to the other",
                 o->addr);
-        frame_close(o->conn);
+        peer_conn_close(o->conn);
     }
     return NULL;
 }
@@ -397,14 +397,14 @@ guest_hello(struct guest *g, const uint8_t *body, size_t n)
         env_timer_stop(&p->env, TAKE(g->timer));
         g->id = w.from;
         g->addr = mem_strdup(g, w.addr);
-        frame_trust(g->conn);
+        peer_conn_trust(g->conn);
         put(g->conn, &(struct wire){.kind = WIRE_WELCOME});
         return;
     }
     if (p->told_ms == 0 || now - p->told_ms >= TELL_MS) {
         p->told_ms = now;
-        log_warn("peers", "another server is refused", "from", frame_peer(g->conn), "why", why,
-                 NULL);
+        log_warn("peers", "another server is refused", "from", peer_conn_address(g->conn), "why",
+                 why, NULL);
     }
     put(g->conn,
         &(struct wire){.kind = WIRE_REFUSED, .why = why}); /* it closes; or we, when it is late */
@@ -417,7 +417,7 @@ guest_frame(void *arg, const uint8_t *body, size_t n)
     struct guest *g = arg;
     struct err e = ERR_INIT;
     if (g->id == UINT64_MAX)
-        frame_close(g->conn);
+        peer_conn_close(g->conn);
     else if (g->id == 0)
         guest_hello(g, body, n);
     else if (test_hook_in(g->addr))
@@ -425,11 +425,11 @@ guest_frame(void *arg, const uint8_t *body, size_t n)
     else if (core_receive(g->peers->o.core, g->id, g->addr, body, n, &e) < 0 && e.code != 0) {
         log_warn("peers", "a connection of another server is closed", "from", g->addr, "why",
                  e.text, NULL);
-        frame_close(g->conn);
+        peer_conn_close(g->conn);
     }
 }
 
-static const struct frame_ops guest_ops = {NULL, guest_frame, guest_closed};
+static const struct peer_conn_ops guest_ops = {NULL, guest_frame, guest_closed};
 
 struct arrival {
     struct peers *peers;
@@ -449,14 +449,14 @@ arrive(void *arg)
         return;
     }
     struct guest *g = mem_new(p, struct guest);
-    struct frame_config cfg = {p->loop, WIRE_BODY_MAX, &guest_ops, g};
+    struct peer_conn_config cfg = {p->loop, WIRE_BODY_MAX, &guest_ops, g};
     g->peers = p;
     g->next = p->guests;
     p->guests = g;
     p->n_guests++;
     p->open++;
     g->timer = env_timer(&p->env, PEER_GREET_MS, guest_late, g);
-    g->conn = frame_adopt(&cfg, a->fd, a->p, a->n);
+    g->conn = peer_conn_adopt(&cfg, a->fd, a->p, a->n);
     mem_free(a);
 }
 
@@ -623,10 +623,10 @@ stop_all(void *arg)
         env_timer_stop(&l->peers->env, TAKE(l->timer));
         link_drop_early(l);
         if (l->conn != NULL)
-            frame_close(l->conn);
+            peer_conn_close(l->conn);
     }
     for (struct guest *g = p->guests; g != NULL; g = g->next)
-        frame_close(g->conn);
+        peer_conn_close(g->conn);
     if (p->open == 0)
         loop_stop(p->loop);
 }

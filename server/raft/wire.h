@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What servers say to each other about the log, as bytes. Pure (fuzzed by fuzz-raft). Each is the
- * body of a frame (net/frame.h), integers big-endian:
+ * body of a frame (net/peer_conn.h), integers big-endian:
  *
  *   u32 crc32c of all behind it | u8 kind | u8 version | what the kind has:
  *

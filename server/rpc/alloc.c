@@ -2,6 +2,7 @@
  *
  * Alloc.* and Eval.*.
  */
+#include "api/limits.h"
 #include "api/terms.h"
 #include "common/mem.h"
 #include "server/call/method.h"

@@ -17,7 +17,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/zone.h"
-#include "server/leader/view.h"
+#include "server/leader/live.h"
 #include "server/rpc/job_admit.h"
 #include "server/sched/query/explain.h"
 #include "server/sched/sched.h"

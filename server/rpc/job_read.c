@@ -10,8 +10,8 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
-#include "server/leader/view.h"
 #include "server/call/method.h"
+#include "server/leader/live.h"
 #include "server/sched/query/explain.h"
 
 const struct read_row read_job_get_job = {

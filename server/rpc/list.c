@@ -9,10 +9,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/filter.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "server/call/method.h"
-#include "server/rpc/filter.h"
 
 enum {
     ROW_ROOM = 64 << 10, /* of a frame, for what is beside the rows */

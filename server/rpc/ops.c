@@ -8,10 +8,10 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "net/addr.h"
+#include "server/call/method.h"
 #include "server/core/core.h"
 #include "server/leader/leader.h"
-#include "server/leader/view.h"
-#include "server/call/method.h"
+#include "server/leader/live.h"
 #include "server/sched/query/simulate.h"
 
 void

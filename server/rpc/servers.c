@@ -5,8 +5,8 @@
  */
 #include "common/mem.h"
 #include "common/str.h"
-#include "server/core/core.h"
 #include "server/call/method.h"
+#include "server/core/core.h"
 
 /* --- other servers --- */
 
@@ -46,7 +46,7 @@ call_server_sync(void *arg, struct rpc_call *call, const void *p)
 }
 
 static void
-keyring_done(void *arg, const struct err *e, const struct keyring_response *resp)
+keyring_done(void *arg, const struct err *e, const struct gossip_keys_response *resp)
 {
     struct rpc_call *call = arg;
     if (e != NULL)
@@ -59,12 +59,12 @@ keyring_done(void *arg, const struct err *e, const struct keyring_response *resp
 void
 call_operator_gossip_keyring(void *arg, struct rpc_call *call, const void *p)
 {
-    const struct gossip_keyring_request *req = p;
+    const struct gossip_keys_request *req = p;
     if (rpc_call_link(call) == NULL || !str_eq(rpc_call_peer(call), "local"))
         rpc_failf(call, -ERR_FORBIDDEN,
                   "the key ring of gossip is asked for at the agent of a server");
     else
-        server_keyring(arg, req->op, req->key, keyring_done, call);
+        server_gossip_keys(arg, req->op, req->key, keyring_done, call);
 }
 
 void

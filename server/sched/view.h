@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the scheduler reads: one consistent moment of the state. The scheduler is pure; the adapter
- * (server/leader/view.c over LMDB, a harness over arrays in tests) answers these calls. Everything
+ * (server/leader/live.c over LMDB, a harness over arrays in tests) answers these calls. Everything
  * returned is immutable and lives as long as the view. One view belongs to one thread.
  */
 #ifndef PADDOCK_SERVER_SCHED_VIEW_H

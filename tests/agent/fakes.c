@@ -7,13 +7,13 @@
 
 #include "agent/config/config.h"
 #include "api/canonical.h"
+#include "api/filter.h"
 #include "client/client.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "jobspec/jobspec.h"
 #include "net/http/http.h"
 #include "server/hook.h"
-#include "server/rpc/filter.h"
 #include "server/server.h"
 #include "tests/lib/test.h"
 

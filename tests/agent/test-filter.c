@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/filter.h"
 #include "common/mem.h"
-#include "server/rpc/filter.h"
 #include "tests/lib/test.h"
 
 static void *ctx;

@@ -735,7 +735,7 @@ START_TEST(nothing_that_is_built_is_said_to_come_later)
         for (const struct route *r = tables[t]; r->path; r++)
             for (unsigned verb = VERB_GET; verb <= VERB_DELETE; verb *= 2, n++) {
                 struct http_req req = {0};
-                struct ask *a = mem_new(NULL, struct ask);
+                struct request *a = mem_new(NULL, struct request);
                 const char *what = "";
                 req.path = mem_printf(a, "%s%s%s", r->path, r->suffix ? "x" : "", r->suffix ? r->suffix : "");
                 a->req = &req;

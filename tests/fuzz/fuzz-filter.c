@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/filter.h"
 #include "common/mem.h"
-#include "server/rpc/filter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

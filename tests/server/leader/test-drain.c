@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/leader/drain.h"
+#include "server/leader/drain_step.h"
 #include "tests/server/sched/harness.h"
 
 #define SECOND NS_PER_S

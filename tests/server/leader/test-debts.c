@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "common/str.h"
-#include "server/leader/owed.h"
 #include "server/fsm/fsm.h"
+#include "server/leader/debts.h"
 #include "server/server.h"
 #include "server/state/state.h"
 #include "tests/lib/test.h"
@@ -19,7 +19,7 @@ enum { WAIT_MS = 30000 };
 /* Has the place of the log: answers later, with `code`. */
 struct log {
     struct loop *loop;
-    struct owed *o;
+    struct debts *o;
     int code;
     unsigned tried, stored;
     bool enough;
@@ -86,7 +86,7 @@ add(struct log *log, const char *key)
 
     const struct str_list keys = {&key, 1};
 
-    owed_add(log->o, codec_clone(NULL, &type_intent, &in), key != NULL ? &keys : NULL, NULL, NULL);
+    debts_add(log->o, codec_clone(NULL, &type_intent, &in), key != NULL ? &keys : NULL, NULL, NULL);
 }
 
 START_TEST(what_was_refused_is_tried_until_it_is_written)
@@ -94,13 +94,13 @@ START_TEST(what_was_refused_is_tried_until_it_is_written)
     struct log log = log_new(-ENOSPC);
     struct env env;
     env_of_loop(&env, log.loop);
-    log.o = owed_new(NULL, &env, propose, &log);
-    owed_start(log.o);
+    log.o = debts_new(NULL, &env, propose, &log);
+    debts_start(log.o);
     add(&log, NULL);
     add(&log, "a");
     add(&log, "b");
     ck_assert(loop_run_until(log.loop, &log.enough, WAIT_MS));
-    owed_stop(log.o);
+    debts_stop(log.o);
     mem_free(log.o);
     loop_free(log.loop);
     ck_assert_uint_eq(log.stored, 3);
@@ -113,18 +113,18 @@ START_TEST(what_is_called_back_is_not_written)
     bool never = false;
     struct env env;
     env_of_loop(&env, log.loop);
-    log.o = owed_new(NULL, &env, propose, &log);
-    owed_start(log.o);
+    log.o = debts_new(NULL, &env, propose, &log);
+    debts_start(log.o);
     add(&log, "a");
-    ck_assert(!owed_cancel(log.o, "a")); /* on its way, and refused there */
+    ck_assert(!debts_cancel(log.o, "a")); /* on its way, and refused there */
     add(&log, "b");
     loop_run_until(log.loop, &never, 10);
-    ck_assert(owed_cancel(log.o, "b")); /* waits */
-    ck_assert(owed_cancel(log.o, "b")); /* is gone */
+    ck_assert(debts_cancel(log.o, "b")); /* waits */
+    ck_assert(debts_cancel(log.o, "b")); /* is gone */
     loop_run_until(log.loop, &never, 2 * OWED_RETRY_MIN_MS);
     ck_assert_uint_eq(log.tried, 2);
     add(&log, "c");
-    owed_stop(log.o); /* the leadership is over */
+    debts_stop(log.o); /* the leadership is over */
     loop_run_until(log.loop, &never, 2 * OWED_RETRY_MIN_MS);
     add(&log, "d");
     ck_assert_uint_le(log.tried, 3);
@@ -146,19 +146,19 @@ START_TEST(one_of_several_is_called_back)
     struct env env;
 
     env_of_loop(&env, log.loop);
-    log.o = owed_new(NULL, &env, propose, &log);
-    owed_start(log.o);
+    log.o = debts_new(NULL, &env, propose, &log);
+    debts_start(log.o);
     add(&log, NULL);
     loop_run_until(log.loop, &never, 10); /* is refused: from here on all wait */
-    owed_add(log.o, codec_clone(NULL, &type_intent, &in), &keys, NULL, NULL);
-    ck_assert(owed_cancel(log.o, "a"));
+    debts_add(log.o, codec_clone(NULL, &type_intent, &in), &keys, NULL, NULL);
+    ck_assert(debts_cancel(log.o, "a"));
     log.code = 0;
     while (log.stored < 2)
         loop_run_until(log.loop, &never, 10);
     ck_assert_str_eq(log.last, "b c ");
     log.code = -ENOSPC;
-    owed_add(log.o, codec_clone(NULL, &type_intent, &in), &keys, NULL, NULL);
-    ck_assert(!owed_cancel(log.o, "b")); /* on its way, and refused there */
+    debts_add(log.o, codec_clone(NULL, &type_intent, &in), &keys, NULL, NULL);
+    ck_assert(!debts_cancel(log.o, "b")); /* on its way, and refused there */
     ck_assert_str_eq(log.last, "a b c ");
     loop_run_until(log.loop, &never, 10);
     log.code = 0;
@@ -179,11 +179,11 @@ START_TEST(what_is_too_large_is_written_in_parts)
     log.evals_max = 3;
     struct env env;
     env_of_loop(&env, log.loop);
-    log.o = owed_new(NULL, &env, propose, &log);
-    owed_start(log.o);
+    log.o = debts_new(NULL, &env, propose, &log);
+    debts_start(log.o);
     for (int i = 0; i < 7; i++)
         list_add(tmp, up.evals, make_eval(tmp, make_job(tmp, "j", 1), mem_printf(tmp, "e%d", i)));
-    owed_add(log.o, codec_clone(NULL, &type_intent, &in), NULL, NULL, NULL);
+    debts_add(log.o, codec_clone(NULL, &type_intent, &in), NULL, NULL, NULL);
     ck_assert(loop_run_until(log.loop, &log.enough, WAIT_MS));
     loop_free(log.loop);
     mem_free(log.o);
@@ -345,13 +345,13 @@ patient_alloc(struct fx *f, const void *tmp)
 START_TEST(a_disconnected_node_goes_down_when_its_time_is_over)
 {
     auto_mem void *tmp = mem_ctx("test");
-    struct server_config cfg = {.data_dir = tmp_dir(),
-                                .rpc_addr = "127.0.0.1:4647",
-                                .dev = true,
-                                .agent = &(const struct agent_server){
-                                    .min_heartbeat_ttl = 50 * NS_PER_MS,
-                                    .heartbeat_grace = 50 * NS_PER_MS,
-                                    .failover_heartbeat_ttl = 10 * NS_PER_MS}};
+    struct server_config cfg = {
+        .data_dir = tmp_dir(),
+        .rpc_addr = "127.0.0.1:4647",
+        .dev = true,
+        .agent = &(const struct agent_server){.min_heartbeat_ttl = 50 * NS_PER_MS,
+                                              .heartbeat_grace = 50 * NS_PER_MS,
+                                              .failover_heartbeat_ttl = 10 * NS_PER_MS}};
     struct fx f;
     bool never = false;
     fx_open(&f, &cfg);
@@ -368,7 +368,7 @@ START_TEST(a_disconnected_node_goes_down_when_its_time_is_over)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("owed", 90, what_was_refused_is_tried_until_it_is_written,
+TEST_SUITE_TIMEOUT("debts", 90, what_was_refused_is_tried_until_it_is_written,
                    what_is_called_back_is_not_written, one_of_several_is_called_back,
                    what_is_too_large_is_written_in_parts,
                    a_missed_heartbeat_that_was_refused_is_not_forgotten,

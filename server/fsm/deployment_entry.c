@@ -6,7 +6,7 @@
 #include "server/fsm/fsm_int.h"
 
 struct touched_deployment *
-apply_touch_deployment(struct apply *a, const char *id)
+entry_touch_deployment(struct apply *a, const char *id)
 {
     for (size_t i = 0; i < a->n_deployments; i++)
         if (str_eq(a->deployments[i].d->id, id))
@@ -52,7 +52,7 @@ push_deadline(struct deployment_state *s, const struct allocation *al, bool plac
 }
 
 void
-apply_count_deployed(struct apply *a, struct allocation *al, const struct allocation *old)
+entry_count_deployed(struct apply *a, struct allocation *al, const struct allocation *old)
 {
     if (str_empty(al->deployment_id))
         return;
@@ -62,7 +62,7 @@ apply_count_deployed(struct apply *a, struct allocation *al, const struct alloca
     /* what was unhealthy once is never counted as healthy */
     bool turns = !placed && ((healthy && !was_healthy && !was_bad) || (bad && !was_bad));
     struct touched_deployment *td =
-        placed || turns ? apply_touch_deployment(a, al->deployment_id) : NULL;
+        placed || turns ? entry_touch_deployment(a, al->deployment_id) : NULL;
     struct deployment_state *s = td != NULL ? group_state(td->d, al->task_group) : NULL;
 
     if (s == NULL)

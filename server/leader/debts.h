@@ -5,8 +5,8 @@
  * where the FSM refused it there, or until the leadership is over: the next leader finds its reason
  * in the state. Loop thread.
  */
-#ifndef PADDOCK_SERVER_LEADER_OWED_H
-#define PADDOCK_SERVER_LEADER_OWED_H
+#ifndef PADDOCK_SERVER_LEADER_DEBTS_H
+#define PADDOCK_SERVER_LEADER_DEBTS_H
 
 #include <stdbool.h>
 
@@ -14,25 +14,26 @@
 
 enum { OWED_RETRY_MIN_MS = 500, OWED_RETRY_MAX_MS = 30000 };
 
-struct owed;
+struct debts;
 
 /* server_propose, or what a test has in its place. */
-typedef void owed_propose_fn(void *arg, struct intent *in, propose_fn *done, void *done_arg);
+typedef void debts_propose_fn(void *arg, struct intent *in, propose_fn *done, void *done_arg);
 /* The log has it; `res` as in propose_fn. */
-typedef void owed_stored_fn(void *arg, const struct fsm_result *res);
+typedef void debts_stored_fn(void *arg, const struct fsm_result *res);
 
-struct owed *owed_new(const void *ctx, const struct env *env, owed_propose_fn *propose, void *arg);
+struct debts *debts_new(const void *ctx, const struct env *env, debts_propose_fn *propose,
+                        void *arg);
 /* Between both things are taken. At the end all is dropped; answers may still come until `o` is
  * freed. */
-void owed_start(struct owed *o);
-void owed_stop(struct owed *o);
+void debts_start(struct debts *o);
+void debts_stop(struct debts *o);
 
 /* `keys` (the nodes that it says were missed) and `stored` may be NULL. Takes the intent, with all
  * that it refers to. */
-void owed_add(struct owed *o, struct intent *in, const struct str_list *keys,
-              owed_stored_fn *stored, void *arg);
+void debts_add(struct debts *o, struct intent *in, const struct str_list *keys,
+               debts_stored_fn *stored, void *arg);
 /* What is owed is not to be about that node any more. False: it is on its way to the log and cannot
  * be called back. */
-bool owed_cancel(struct owed *o, const char *key);
+bool debts_cancel(struct debts *o, const char *key);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The state machine: deployments. Their counters follow the allocations; what becomes of one is
- * proposed by the scheduler (plans), the leader's controller (server/leader/deploy.c) and people.
+ * proposed by the scheduler (plans), the leader's controller (server/leader/deploy_watch.c) and
+ * people.
  */
 #include "server/fsm/fsm_int.h"
 
@@ -37,7 +38,7 @@ mark_stable(struct apply *a, const struct deployment *d)
     if (now != NULL && now->job_modify_index == v->job_modify_index) {
         now->stable = true;
         now->modify_index = a->index;
-        apply_store_job(a, now);
+        entry_store_job(a, now);
     }
 }
 
@@ -63,14 +64,14 @@ set_status(struct apply *a, struct touched_deployment *td, const struct deployme
 static struct touched_deployment *
 active(struct apply *a, const char *id)
 {
-    struct touched_deployment *td = apply_touch_deployment(a, id);
+    struct touched_deployment *td = entry_touch_deployment(a, id);
 
     if (td == NULL)
-        apply_refuse(a, -ERR_NOT_FOUND,
+        entry_refuse(a, -ERR_NOT_FOUND,
                      "Deployment ID \"%s\" couldn't be updated as it does not exist",
                      str_or(id, ""));
     else if (!deployment_active(td->d))
-        apply_refuse(a, -ERR_CONFLICT, "Deployment \"%s\" has terminal status \"%s\":", td->d->id,
+        entry_refuse(a, -ERR_CONFLICT, "Deployment \"%s\" has terminal status \"%s\":", td->d->id,
                      td->d->status);
     else
         return td;
@@ -86,21 +87,21 @@ roll_back(struct apply *a, const struct deployment *d, const struct job *to)
 
     if (now != NULL && !now->stop && now->version == d->job_version &&
         now->create_index == d->job_create_index && state_has_pool(a->t, to->node_pool))
-        apply_put_version(a, to);
+        entry_put_version(a, to);
 }
 
 int
-apply_deployment_update(struct apply *a, const struct intent_deployment_update *in)
+intent_deployment_update(struct apply *a, const struct intent_deployment_update *in)
 {
     if (in->update == NULL)
-        return apply_refuse(a, -ERR_INVALID, "update a deployment: no status");
+        return entry_refuse(a, -ERR_INVALID, "update a deployment: no status");
     struct touched_deployment *td = active(a, in->update->deployment_id);
     if (td == NULL)
         return a->res->err.code;
     set_status(a, td, in->update);
     roll_back(a, td->d, in->job);
     if (in->eval != NULL)
-        apply_put_eval(a, in->eval);
+        entry_put_eval(a, in->eval);
     return 0;
 }
 
@@ -164,7 +165,7 @@ too_few(struct apply *a, const struct deployment *d, const struct intent_deploym
 }
 
 int
-apply_deployment_promote(struct apply *a, const struct intent_deployment_promote *in)
+intent_deployment_promote(struct apply *a, const struct intent_deployment_promote *in)
 {
     struct touched_deployment *td = active(a, in->deployment_id);
     if (td == NULL)
@@ -173,7 +174,7 @@ apply_deployment_promote(struct apply *a, const struct intent_deployment_promote
     struct allocation_list l = promotable(a, d, in);
     const char *why = too_few(a, d, in, &l);
     if (why != NULL)
-        return apply_refuse(a, -ERR_INVALID, "%s", why);
+        return entry_refuse(a, -ERR_INVALID, "%s", why);
     for (size_t i = 0; i < d->task_groups.n; i++) {
         struct deployment_state *s = d->task_groups.v[i].v;
         if (!is_meant(in, d->task_groups.v[i].k))
@@ -190,10 +191,10 @@ apply_deployment_promote(struct apply *a, const struct intent_deployment_promote
         al->deployment_status->canary = false;
         al->deployment_status->modify_index = a->index;
         al->alloc_modify_index = a->index;
-        apply_put_alloc(a, al, l.v[i], state_alloc_job_index(a->t, al->id));
+        entry_put_alloc(a, al, l.v[i], state_alloc_job_index(a->t, al->id));
     }
     if (in->eval != NULL)
-        apply_put_eval(a, in->eval);
+        entry_put_eval(a, in->eval);
     return 0;
 }
 
@@ -205,9 +206,9 @@ check_health(struct apply *a, const struct intent_deployment_health *in, const s
     for (size_t i = 0; i < ids->n; i++) {
         const struct allocation *al = state_alloc(a->t, a->tmp, str_or(ids->v[i], ""));
         if (al == NULL)
-            return apply_refuse(a, -ERR_INVALID, "unknown alloc \"%s\"", str_or(ids->v[i], ""));
+            return entry_refuse(a, -ERR_INVALID, "unknown alloc \"%s\"", str_or(ids->v[i], ""));
         if (!str_eq(al->deployment_id, in->deployment_id))
-            return apply_refuse(a, -ERR_INVALID, "alloc \"%s\" is not part of deployment \"%s\"",
+            return entry_refuse(a, -ERR_INVALID, "alloc \"%s\" is not part of deployment \"%s\"",
                                 al->id, in->deployment_id);
     }
     return 0;
@@ -224,12 +225,12 @@ set_health(struct apply *a, const struct str_list *ids, bool healthy)
         al->deployment_status->healthy = (struct opt_bool){true, healthy};
         al->deployment_status->timestamp = a->now;
         al->deployment_status->modify_index = a->index;
-        apply_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
+        entry_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
     }
 }
 
 int
-apply_deployment_health(struct apply *a, const struct intent_deployment_health *in)
+intent_deployment_health(struct apply *a, const struct intent_deployment_health *in)
 {
     struct touched_deployment *td = active(a, in->deployment_id);
     if (td == NULL || check_health(a, in, &in->healthy) < 0 ||
@@ -237,12 +238,12 @@ apply_deployment_health(struct apply *a, const struct intent_deployment_health *
         return a->res->err.code;
     set_health(a, &in->healthy, true);
     set_health(a, &in->unhealthy, false);
-    td = apply_touch_deployment(a, in->deployment_id); /* the list may have grown */
+    td = entry_touch_deployment(a, in->deployment_id); /* the list may have grown */
     if (in->update != NULL)
         set_status(a, td, in->update);
     roll_back(a, td->d, in->job);
     if (in->eval != NULL)
-        apply_put_eval(a, in->eval);
+        entry_put_eval(a, in->eval);
     return 0;
 }
 
@@ -252,16 +253,16 @@ apply_deployment_health(struct apply *a, const struct intent_deployment_health *
 static bool
 is_of_job(struct apply *a, const struct deployment *d)
 {
-    const struct job *j = apply_job(a, d->namespace, d->job_id);
+    const struct job *j = entry_job(a, d->namespace, d->job_id);
 
     return j != NULL && j->create_index == d->job_create_index;
 }
 
 void
-apply_plan_deployments(struct apply *a, const struct plan_result *in)
+entry_plan_deployments(struct apply *a, const struct plan_result *in)
 {
     if (in->deployment != NULL && !str_empty(in->deployment->id) &&
-        apply_touch_deployment(a, in->deployment->id) == NULL && is_of_job(a, in->deployment)) {
+        entry_touch_deployment(a, in->deployment->id) == NULL && is_of_job(a, in->deployment)) {
         struct deployment *d = codec_clone(a->ctx, &type_deployment, in->deployment);
         d->create_index = a->index;
         d->create_time = a->now;
@@ -270,7 +271,7 @@ apply_plan_deployments(struct apply *a, const struct plan_result *in)
     }
     for (size_t i = 0; i < in->deployment_updates.n; i++) {
         struct touched_deployment *td =
-            apply_touch_deployment(a, in->deployment_updates.v[i]->deployment_id);
+            entry_touch_deployment(a, in->deployment_updates.v[i]->deployment_id);
         if (td != NULL && deployment_active(td->d))
             set_status(a, td, in->deployment_updates.v[i]);
     }

@@ -3,8 +3,8 @@
  * Inside of drivers/engine/: tasks of an engine behind the engine hand (hand/), which drivers of
  * engines share. The members of `struct engine`, as they are there.
  */
-#ifndef PADDOCK_DRIVERS_ENGINE_HAND_H
-#define PADDOCK_DRIVERS_ENGINE_HAND_H
+#ifndef PADDOCK_DRIVERS_ENGINE_HAND_CLIENT_H
+#define PADDOCK_DRIVERS_ENGINE_HAND_CLIENT_H
 
 #include "drivers/driver.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Which evaluation is worked on: the live node table, the broker and the blocked evaluations follow
- * the log here; what is ready goes to the workers (evalrun.c).
+ * the log here; what is ready goes to the workers (eval_run.c).
  */
 #include <string.h>
 
@@ -24,7 +24,7 @@ enqueue(struct leader *l, const struct evaluation *e)
 
 /* --- writes --- */
 
-/* Now, or as soon as writes are taken again (owed.h). */
+/* Now, or as soon as writes are taken again (debts.h). */
 static void
 put_evals(struct leader *l, struct evaluation **v, size_t n)
 {
@@ -195,13 +195,13 @@ row_on_entry(struct leader *l, uint64_t index, const struct intent *in,
 {
     (void)in;
     FSM_EACH(res, NODES, DELETED, n)
-        live_node_gone(l->live, n->id);
+    live_node_gone(l->live, n->id);
     FSM_EACH(res, NODES, STORED, n)
-        seen_node(l, n, index);
+    seen_node(l, n, index);
     FSM_EACH(res, ALLOCS, STORED, a)
-        seen_alloc(l, a, index);
+    seen_alloc(l, a, index);
     FSM_EACH(res, ALLOCS, DELETED, a)
-        live_alloc_gone(l->live, a->id, index);
+    live_alloc_gone(l->live, a->id, index);
 }
 
 static void
@@ -210,8 +210,9 @@ row_on_applied(struct leader *l, uint64_t index, const struct intent *in,
 {
     (void)index;
     FSM_EACH(res, EVALS, STORED, e)
-        seen_eval(l, e);
-    FSM_EACH(res, EVALS, DELETED, e) {
+    seen_eval(l, e);
+    FSM_EACH(res, EVALS, DELETED, e)
+    {
         broker_forget(l->broker, e->id);
         blocked_forget(l->blocked, e);
     }

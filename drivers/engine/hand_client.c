@@ -10,7 +10,7 @@
  *
  * A hand or an engine that does not answer decides nothing: it is asked again until it does.
  */
-#include "drivers/engine/hand.h"
+#include "drivers/engine/hand_client.h"
 
 #include <signal.h>
 #include <string.h>
@@ -216,11 +216,10 @@ looked(struct engine_task *t, const struct hand_state *s)
     if (away && there)
         t->up->said(t->arg, "The engine answers again");
     if (!there && lost)
-        t->up->failed(t->arg,
-                      t->end_signal >= 0
-                          ? NULL
-                          : "the engine hand went away while the container was started",
-                      true);
+        t->up->failed(
+            t->arg,
+            t->end_signal >= 0 ? NULL : "the engine hand went away while the container was started",
+            true);
     else if (!there)
         t->up->absent(t->arg);
     else if (lost)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes that nobody waits for (see owed.h).
+ * Writes that nobody waits for (see debts.h).
  */
-#include "server/leader/owed.h"
+#include "server/leader/debts.h"
 
 #include <string.h>
 
@@ -19,20 +19,20 @@ struct mark {
 };
 
 struct debt {
-    struct owed *o;
+    struct debts *o;
     struct intent *in;
     struct mark *marks;
     size_t n_marks; /* 0: it cannot be called back */
-    owed_stored_fn *stored;
+    debts_stored_fn *stored;
     void *arg;
     uint64_t gen;
     bool sent;
     struct debt *next; /* among those that wait */
 };
 
-struct owed {
+struct debts {
     const struct env *env;
-    owed_propose_fn *propose;
+    debts_propose_fn *propose;
     void *arg;
     bool on;
     uint64_t gen; /* counts leaderships */
@@ -42,10 +42,10 @@ struct owed {
     int64_t backoff_ms; /* 0: nothing was refused lately */
 };
 
-struct owed *
-owed_new(const void *ctx, const struct env *env, owed_propose_fn *propose, void *arg)
+struct debts *
+debts_new(const void *ctx, const struct env *env, debts_propose_fn *propose, void *arg)
 {
-    struct owed *o = mem_new(ctx, struct owed);
+    struct debts *o = mem_new(ctx, struct debts);
 
     o->env = env;
     o->propose = propose;
@@ -88,7 +88,7 @@ strip(struct debt *d)
 /* --- waiting --- */
 
 static void
-wait_last(struct owed *o, struct debt *d)
+wait_last(struct debts *o, struct debt *d)
 {
     d->next = NULL;
     *o->last = d;
@@ -96,7 +96,7 @@ wait_last(struct owed *o, struct debt *d)
 }
 
 static struct debt *
-take_first(struct owed *o)
+take_first(struct debts *o)
 {
     struct debt *d = o->waiting;
 
@@ -118,7 +118,7 @@ debt_send(struct debt *d)
 static void
 retry_one(void *arg)
 {
-    struct owed *o = arg;
+    struct debts *o = arg;
     struct debt *d = take_first(o);
 
     o->retry = NULL;
@@ -127,7 +127,7 @@ retry_one(void *arg)
 }
 
 static void
-refused(struct owed *o, struct debt *d, const struct err *e)
+refused(struct debts *o, struct debt *d, const struct err *e)
 {
     d->sent = false;
     if (!strip(d)) {
@@ -146,7 +146,7 @@ refused(struct owed *o, struct debt *d, const struct err *e)
 }
 
 static void
-send_all(struct owed *o)
+send_all(struct debts *o)
 {
     o->backoff_ms = 0;
     env_timer_stop(o->env, TAKE(o->retry));
@@ -167,7 +167,7 @@ halve(struct debt *d)
     struct intent_eval_update rest = {
         .evals = {up->evals.v + up->evals.n / 2, up->evals.n - up->evals.n / 2}};
     struct intent in = {.time = d->in->time, .eval_update = &rest};
-    owed_add(d->o, codec_clone(NULL, &type_intent, &in), NULL, d->stored, d->arg);
+    debts_add(d->o, codec_clone(NULL, &type_intent, &in), NULL, d->stored, d->arg);
     up->evals.n /= 2;
     debt_send(d);
     return true;
@@ -177,7 +177,7 @@ static void
 answered(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
 {
     struct debt *d = arg;
-    struct owed *o = d->o;
+    struct debts *o = d->o;
     bool ours = o->on && d->gen == o->gen;
 
     if (ours && (e == NULL || index > 0)) {
@@ -199,14 +199,14 @@ answered(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
 /* --- from outside --- */
 
 void
-owed_start(struct owed *o)
+debts_start(struct debts *o)
 {
-    owed_stop(o);
+    debts_stop(o);
     o->on = true;
 }
 
 void
-owed_stop(struct owed *o)
+debts_stop(struct debts *o)
 {
     o->on = false;
     o->gen++;
@@ -218,14 +218,14 @@ owed_stop(struct owed *o)
 }
 
 static void
-mark(struct owed *o, struct debt *d, const struct str_list *keys)
+mark(struct debts *o, struct debt *d, const struct str_list *keys)
 {
     d->n_marks = keys->n;
     d->marks = mem_array(d, struct mark, keys->n);
     for (size_t i = 0; i < keys->n; i++) {
         struct mark *m = &d->marks[i], *old;
         *m = (struct mark){.d = d, .key = mem_strdup(d, keys->v[i])};
-        (void)owed_cancel(o, m->key);
+        (void)debts_cancel(o, m->key);
         HASH_FIND_STR(o->by_key, m->key, old);
         if (old != NULL) /* sent: its answer frees it */
             HASH_DEL(o->by_key, old);
@@ -234,8 +234,8 @@ mark(struct owed *o, struct debt *d, const struct str_list *keys)
 }
 
 void
-owed_add(struct owed *o, struct intent *in, const struct str_list *keys, owed_stored_fn *stored,
-         void *arg)
+debts_add(struct debts *o, struct intent *in, const struct str_list *keys, debts_stored_fn *stored,
+          void *arg)
 {
     if (!o->on) {
         talloc_free(in);
@@ -253,7 +253,7 @@ owed_add(struct owed *o, struct intent *in, const struct str_list *keys, owed_st
 }
 
 bool
-owed_cancel(struct owed *o, const char *key)
+debts_cancel(struct debts *o, const char *key)
 {
     struct debt **at = &o->waiting;
     struct mark *m;

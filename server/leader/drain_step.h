@@ -17,8 +17,8 @@
  *
  * Because each step looks at the state alone, a new leader goes on where the old one was.
  */
-#ifndef PADDOCK_SERVER_LEADER_DRAIN_H
-#define PADDOCK_SERVER_LEADER_DRAIN_H
+#ifndef PADDOCK_SERVER_LEADER_DRAIN_STEP_H
+#define PADDOCK_SERVER_LEADER_DRAIN_STEP_H
 
 #include "api/api.h"
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The live node table and views over the state (see leader/view.h): first the table, which follows
+ * The live node table and views over the state (see leader/live.h): first the table, which follows
  * the log row by row; then what answers the scheduler from a snapshot: jobs, allocations,
  * deployments, pools, evaluations that are awaited.
  */
-#include "server/leader/view.h"
+#include "server/leader/live.h"
 
-#include <string.h>
 #include "common/hash.h"
+#include <string.h>
 
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/num.h"
-#include "server/sched/resources.h"
 #include "server/sched/alloc/reschedule.h"
+#include "server/sched/resources.h"
 
 struct live_alloc {
     char id[UUID_TEXT];
@@ -34,11 +34,13 @@ live_clear(struct live *l)
     struct live_alloc *a, *na;
     struct live_mark *m, *nm;
 
-    HASH_ITER(hh, l->allocs, a, na) {
+    HASH_ITER(hh, l->allocs, a, na)
+    {
         HASH_DEL(l->allocs, a);
         talloc_free(a);
     }
-    HASH_ITER(hh, l->marks, m, nm) {
+    HASH_ITER(hh, l->marks, m, nm)
+    {
         HASH_DEL(l->marks, m);
         talloc_free(m);
     }

@@ -2,7 +2,7 @@
  *
  * The drainer's decisions (see drain.h).
  */
-#include "server/leader/drain.h"
+#include "server/leader/drain_step.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -171,8 +171,8 @@ settled_at(const struct allocation *a, const struct migrate_strategy *m)
     /* Within a deployment its update block says what healthy is, and the client alone when. */
     int64_t since = str_empty(a->deployment_id) ? running_since(a) : INT64_MAX;
     int64_t good = later(since, value(m->min_healthy_time, pace_default.min_healthy_time));
-    int64_t given_up = later(a->create_time,
-                             value(m->healthy_deadline, pace_default.healthy_deadline));
+    int64_t given_up =
+        later(a->create_time, value(m->healthy_deadline, pace_default.healthy_deadline));
     return good < given_up ? good : given_up;
 }
 
@@ -215,7 +215,7 @@ pace_group(struct step *s, const struct task_group *tg, const struct allocation 
             continue;
         const struct node *from = draining(s, a);
         if (from != NULL && forced(s, from->drain_strategy))
-            continue; /* has just got its flag */
+            continue;                                  /* has just got its flag */
         if (str_eq(a->client_status, ALLOC_UNKNOWN)) { /* nobody knows whether it runs */
             if (from != NULL)
                 silent[n_silent++] = a;

@@ -18,14 +18,14 @@
  * Regular expressions are PCRE2 with a match limit. Pure; a compiled filter may be used by one
  * thread at a time.
  */
-#ifndef PADDOCK_SERVER_RPC_FILTER_H
-#define PADDOCK_SERVER_RPC_FILTER_H
+#ifndef PADDOCK_API_FILTER_H
+#define PADDOCK_API_FILTER_H
 
 #include <stdbool.h>
 
+#include "api/limits.h"
 #include "codec/codec.h"
 #include "common/err.h"
-#include "server/limits.h"
 
 struct filter;
 

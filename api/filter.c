@@ -7,17 +7,28 @@
  *
  * Depth is bounded by FILTER_DEPTH_MAX: a filter is a stranger's text.
  */
-#include "server/rpc/filter.h"
+#include "api/filter.h"
 
 #include <string.h>
 
+#include "api/filter_int.h"
 #include "common/mem.h"
 #include "common/num.h"
-#include "server/rpc/filter_int.h"
 
 enum token {
-    T_END, T_WORD, T_STRING, T_OPEN, T_CLOSE, T_EQ, T_NE, T_DOT, T_LBRACKET, T_RBRACKET, T_LBRACE,
-    T_RBRACE, T_COMMA
+    T_END,
+    T_WORD,
+    T_STRING,
+    T_OPEN,
+    T_CLOSE,
+    T_EQ,
+    T_NE,
+    T_DOT,
+    T_LBRACKET,
+    T_RBRACKET,
+    T_LBRACE,
+    T_RBRACE,
+    T_COMMA
 };
 
 /* A name that "any" or "all" gave. */
@@ -87,8 +98,8 @@ next(struct parser *p)
     static const struct {
         const char *s;
         enum token t;
-    } ops[] = {{"==", T_EQ}, {"!=", T_NE}, {"(", T_OPEN}, {")", T_CLOSE},
-               {".", T_DOT}, {"[", T_LBRACKET}, {"]", T_RBRACKET}, {"{", T_LBRACE},
+    } ops[] = {{"==", T_EQ},    {"!=", T_NE},      {"(", T_OPEN},     {")", T_CLOSE},
+               {".", T_DOT},    {"[", T_LBRACKET}, {"]", T_RBRACKET}, {"{", T_LBRACE},
                {"}", T_RBRACE}, {",", T_COMMA}};
 
     p->s += strspn(p->s, " \t\r\n");

@@ -2,7 +2,7 @@
  *
  * Connections of frames: see frame.h.
  */
-#include "net/frame.h"
+#include "net/peer_conn.h"
 
 #include <unistd.h>
 
@@ -13,8 +13,8 @@
 
 enum { HEAD = 4 };
 
-struct frame_conn {
-    struct frame_config cfg;
+struct peer_conn {
+    struct peer_conn_config cfg;
     struct stream *stream;
     struct buf in;      /* a frame that is not whole yet, and bytes from before the adoption */
     struct timer *feed; /* looks at those bytes */
@@ -25,7 +25,7 @@ struct frame_conn {
 
 /* The frames that are whole. */
 static void
-take_frames(struct frame_conn *c)
+take_frames(struct peer_conn *c)
 {
     size_t at = 0;
     while (!c->closed && c->in.len - at >= HEAD) {
@@ -45,7 +45,7 @@ take_frames(struct frame_conn *c)
 static void
 on_data(void *arg, const uint8_t *p, size_t n)
 {
-    struct frame_conn *c = arg;
+    struct peer_conn *c = arg;
     buf_put(&c->in, p, n);
     if (buf_error(&c->in) != 0)
         stream_close(c->stream);
@@ -56,10 +56,10 @@ on_data(void *arg, const uint8_t *p, size_t n)
 static void
 on_connect(void *arg)
 {
-    struct frame_conn *c = arg;
+    struct peer_conn *c = arg;
     struct buf b = BUF_INIT(1);
     buf_put_u8(&b, c->protocol);
-    transport_patience(c->stream->t, FRAME_PATIENCE_MS);
+    transport_patience(c->stream->t, PEER_CONN_PATIENCE_MS);
     stream_write(c->stream, &b, 1);
     if (c->cfg.ops->on_open != NULL)
         c->cfg.ops->on_open(c->cfg.arg);
@@ -68,8 +68,8 @@ on_connect(void *arg)
 static void
 on_close(void *arg, int code)
 {
-    struct frame_conn *c = arg;
-    const struct frame_config cfg = c->cfg;
+    struct peer_conn *c = arg;
+    const struct peer_conn_config cfg = c->cfg;
     timer_stop(c->feed);
     buf_done(&c->in);
     talloc_free(c);
@@ -79,19 +79,19 @@ on_close(void *arg, int code)
 static const struct stream_ops ops = {
     .on_connect = on_connect, .on_data = on_data, .on_close = on_close};
 
-static struct frame_conn *
-make(const struct frame_config *cfg)
+static struct peer_conn *
+make(const struct peer_conn_config *cfg)
 {
-    struct frame_conn *c = mem_new(NULL, struct frame_conn);
+    struct peer_conn *c = mem_new(NULL, struct peer_conn);
     c->cfg = *cfg;
     c->limit = cfg->body_max;
     buf_init(&c->in, HEAD + cfg->body_max + STREAM_READ_SIZE);
     return c;
 }
 
-struct frame_conn *
-frame_dial(const struct frame_config *cfg, const char *addr, const char *from, uint8_t protocol,
-           struct err *e)
+struct peer_conn *
+peer_conn_dial(const struct peer_conn_config *cfg, const char *addr, const char *from,
+               uint8_t protocol, struct err *e)
 {
     struct addr a;
     if (addr_parse(addr, 0, &a, e) < 0)
@@ -100,7 +100,7 @@ frame_dial(const struct frame_config *cfg, const char *addr, const char *from, u
         err_set(e, -ERR_INVALID, "address to connect from is too long");
         return NULL;
     }
-    struct frame_conn *c = make(cfg);
+    struct peer_conn *c = make(cfg);
     c->protocol = protocol;
     c->stream = stream_connect(cfg->loop, &a, &ops, c);
     return c;
@@ -109,20 +109,20 @@ frame_dial(const struct frame_config *cfg, const char *addr, const char *from, u
 static void
 feed_cb(void *arg)
 {
-    struct frame_conn *c = arg;
+    struct peer_conn *c = arg;
     c->feed = NULL;
     take_frames(c);
 }
 
-struct frame_conn *
-frame_adopt(const struct frame_config *cfg, int fd, const uint8_t *p, size_t n)
+struct peer_conn *
+peer_conn_adopt(const struct peer_conn_config *cfg, int fd, const uint8_t *p, size_t n)
 {
-    struct frame_conn *c = make(cfg);
-    c->limit = FRAME_FIRST_MAX;
+    struct peer_conn *c = make(cfg);
+    c->limit = PEER_CONN_FIRST_MAX;
     c->stream = stream_make(cfg->loop, transport_socket(cfg->loop, false));
     bool ok = transport_adopt(c->stream->t, fd);
     if (ok)
-        transport_patience(c->stream->t, FRAME_PATIENCE_MS);
+        transport_patience(c->stream->t, PEER_CONN_PATIENCE_MS);
     struct addr a;
     char text[ADDR_TEXT];
     transport_peer(c->stream->t, &a);
@@ -138,13 +138,13 @@ frame_adopt(const struct frame_config *cfg, int fd, const uint8_t *p, size_t n)
 }
 
 void
-frame_trust(struct frame_conn *c)
+peer_conn_trust(struct peer_conn *c)
 {
     c->limit = c->cfg.body_max;
 }
 
 void
-frame_send(struct frame_conn *c, struct buf *body)
+peer_conn_send(struct peer_conn *c, struct buf *body)
 {
     struct buf v[2] = {BUF_INIT(HEAD)};
     buf_put_u32(&v[0], (uint32_t)body->len);
@@ -154,19 +154,19 @@ frame_send(struct frame_conn *c, struct buf *body)
 }
 
 size_t
-frame_queued(const struct frame_conn *c)
+peer_conn_queued(const struct peer_conn *c)
 {
     return stream_queued(c->stream);
 }
 
 const char *
-frame_peer(const struct frame_conn *c)
+peer_conn_address(const struct peer_conn *c)
 {
     return stream_peer(c->stream);
 }
 
 void
-frame_close(struct frame_conn *c)
+peer_conn_close(struct peer_conn *c)
 {
     c->closed = true;
     stream_close(c->stream);

@@ -2,13 +2,22 @@
  *
  * Private to filter.c and filter_match.c: the compiled form.
  */
-#ifndef PADDOCK_SERVER_RPC_FILTER_INT_H
-#define PADDOCK_SERVER_RPC_FILTER_INT_H
+#ifndef PADDOCK_API_FILTER_INT_H
+#define PADDOCK_API_FILTER_INT_H
 
-#include "server/rpc/filter.h"
+#include "api/filter.h"
 
 enum filter_op {
-    OP_AND, OP_OR, OP_NOT, OP_ANY, OP_ALL, OP_EQUAL, OP_CONTAINS, OP_MATCHES, OP_EMPTY, OP_NIL
+    OP_AND,
+    OP_OR,
+    OP_NOT,
+    OP_ANY,
+    OP_ALL,
+    OP_EQUAL,
+    OP_CONTAINS,
+    OP_MATCHES,
+    OP_EMPTY,
+    OP_NIL
 };
 
 /* What a selector chooses, as far as it is known without an object. */

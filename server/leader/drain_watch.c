@@ -10,7 +10,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "server/eval.h"
-#include "server/leader/drain.h"
+#include "server/leader/drain_step.h"
 #include "server/leader/leader_int.h"
 
 enum {
@@ -25,9 +25,9 @@ struct drainer {
     bool news;       /* of them, or of allocations while there are some */
     /* loop thread */
     bool on;
-    uint64_t gen; /* counts leaderships: what an older one found is dropped */
-    bool busy;  /* a pass is under way */
-    bool again; /* news since it began */
+    uint64_t gen;          /* counts leaderships: what an older one found is dropped */
+    bool busy;             /* a pass is under way */
+    bool again;            /* news since it began */
     int64_t not_before_ms; /* the next pass, by the loop's clock */
     struct timer *timer;
 };
@@ -130,8 +130,8 @@ static void
 sleep_ms(struct drainer *d, int64_t ms)
 {
     env_timer_stop(d->l->env, d->timer);
-    d->timer = env_timer(d->l->env, ms < DRAINER_SLEEP_MAX_MS ? ms : DRAINER_SLEEP_MAX_MS,
-                           timer_fired, d);
+    d->timer =
+        env_timer(d->l->env, ms < DRAINER_SLEEP_MAX_MS ? ms : DRAINER_SLEEP_MAX_MS, timer_fired, d);
 }
 
 static void
@@ -268,7 +268,7 @@ row_on_applied(struct leader *l, uint64_t index, const struct intent *in,
     d->news |= d->draining != l->live->n_draining ||
                (l->live->n_draining > 0 && FSM_COUNT(res, ALLOCS, STORED) > 0);
     FSM_EACH(res, NODES, STORED, n)
-        d->news |= n->drain_strategy != NULL;
+    d->news |= n->drain_strategy != NULL;
     d->draining = l->live->n_draining;
 }
 

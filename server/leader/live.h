@@ -4,8 +4,8 @@
  * the apply thread of every server, leading or not; a worker gets a snapshot of the state and a
  * copy of the table of the same moment.
  */
-#ifndef PADDOCK_SERVER_SCHED_VIEW_ADAPTER_H
-#define PADDOCK_SERVER_SCHED_VIEW_ADAPTER_H
+#ifndef PADDOCK_SERVER_LEADER_LIVE_H
+#define PADDOCK_SERVER_LEADER_LIVE_H
 
 #include "server/sched/view.h"
 #include "server/state/state.h"
@@ -13,7 +13,7 @@
 /* --- live: apply thread only --- */
 struct live {
     struct node_table *nodes;
-    size_t n_draining; /* of them */
+    size_t n_draining;         /* of them */
     struct live_alloc *allocs; /* what each allocation that holds something was counted as */
     struct live_mark *marks;   /* node id -> index of the last change of what is used there */
 };

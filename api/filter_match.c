@@ -7,10 +7,10 @@
  */
 #include <string.h>
 
+#include "api/filter_int.h"
 #include "common/num.h"
 #include "common/regex.h"
 #include "common/str.h"
-#include "server/rpc/filter_int.h"
 
 /* An address of what a selector chose; of a struct, that of the struct itself. NULL: it is not
  * there. */
@@ -48,14 +48,20 @@ static size_t
 elem_size(uint8_t type)
 {
     switch (type) {
-    case FT_BOOL: return sizeof(bool);
-    case FT_STRINGS: return sizeof(struct str_list);
-    case FT_FLOAT: return sizeof(double);
-    case FT_BYTES: return sizeof(struct bytes);
+    case FT_BOOL:
+        return sizeof(bool);
+    case FT_STRINGS:
+        return sizeof(struct str_list);
+    case FT_FLOAT:
+        return sizeof(double);
+    case FT_BYTES:
+        return sizeof(struct bytes);
     case FT_STRING:
     case FT_VALUE:
-    case FT_STRUCT: return sizeof(void *);
-    default: return sizeof(int64_t);
+    case FT_STRUCT:
+        return sizeof(void *);
+    default:
+        return sizeof(int64_t);
     }
 }
 
@@ -128,7 +134,9 @@ check_value(struct node_expr *n, struct err *e)
     int r = 0;
 
     switch (n->sel.spot.type) {
-    case FT_BOOL: r = num_parse_bool(n->value, &n->boolean); break;
+    case FT_BOOL:
+        r = num_parse_bool(n->value, &n->boolean);
+        break;
     case FT_UINT: {
         uint64_t u = 0;
         r = num_parse_u64(n->value, &u);
@@ -141,10 +149,17 @@ check_value(struct node_expr *n, struct err *e)
         if (r < 0 && n->sel.spot.type == FT_DURATION)
             r = duration_parse(n->value, &n->integer);
         break;
-    case FT_TIME: r = time_parse(n->value, strlen(n->value), &n->integer); break;
-    case FT_FLOAT: r = num_parse_f64(n->value, &n->number); break;
-    case FT_STRING: break;
-    default: r = -1; break;
+    case FT_TIME:
+        r = time_parse(n->value, strlen(n->value), &n->integer);
+        break;
+    case FT_FLOAT:
+        r = num_parse_f64(n->value, &n->number);
+        break;
+    case FT_STRING:
+        break;
+    default:
+        r = -1;
+        break;
     }
     if (r < 0)
         return err_set(e, -ERR_INVALID, "field '%s' cannot be compared with '%s'", n->sel.spot.name,
@@ -190,9 +205,12 @@ filter_check(struct node_expr *n, struct err *e)
         if (s->type != FT_STRING || s->shape != FS_ONE)
             return err_set(e, -ERR_INVALID, "field '%s' is no text", s->name);
         return check_regex(n, e) < 0 ? -ERR_INVALID : 0;
-    case OP_EMPTY: return check_empty(s, e);
-    case OP_NIL: return check_nil(s, e);
-    default: return 0;
+    case OP_EMPTY:
+        return check_empty(s, e);
+    case OP_NIL:
+        return check_nil(s, e);
+    default:
+        return 0;
     }
 }
 
@@ -210,13 +228,16 @@ equal_at(const struct node_expr *n, const struct place *p)
         return o->set && o->v == n->integer;
     }
     switch (p->spot->type) {
-    case FT_BOOL: return *(const bool *)p->at == n->boolean;
+    case FT_BOOL:
+        return *(const bool *)p->at == n->boolean;
     case FT_FLOAT: {
         double d = *(const double *)p->at;
         return !(d < n->number) && !(d > n->number);
     }
-    case FT_STRING: return str_eq(*(const char *const *)p->at, n->value);
-    default: return *(const int64_t *)p->at == n->integer;
+    case FT_STRING:
+        return str_eq(*(const char *const *)p->at, n->value);
+    default:
+        return *(const int64_t *)p->at == n->integer;
     }
 }
 
@@ -320,7 +341,8 @@ match_expr(struct match *m, const struct node_expr *n)
 {
     m->steps++;
     switch (n->op) {
-    case OP_NOT: return !match_expr(m, n->a);
+    case OP_NOT:
+        return !match_expr(m, n->a);
     case OP_AND:
         for (const struct node_expr *x = n->a; x; x = x->next)
             if (!match_expr(m, x))
@@ -332,9 +354,13 @@ match_expr(struct match *m, const struct node_expr *n)
                 return true;
         return false;
     case OP_ANY:
-    case OP_ALL: return match_each(m, n);
-    case OP_MATCHES: m->steps += FILTER_STEPS_MAX / 1000; return match_leaf(m, n);
-    default: return match_leaf(m, n);
+    case OP_ALL:
+        return match_each(m, n);
+    case OP_MATCHES:
+        m->steps += FILTER_STEPS_MAX / 1000;
+        return match_leaf(m, n);
+    default:
+        return match_leaf(m, n);
     }
 }
 

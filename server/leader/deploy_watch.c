@@ -2,7 +2,7 @@
  *
  * The watcher of deployments: for each active deployment that changed, or whose time is over,
  * deploy_step() is asked on a worker thread of the loop, and its answer is owed to the log
- * (owed.h). All else is on the apply thread. Without an active deployment there is no alarm and no
+ * (debts.h). All else is on the apply thread. Without an active deployment there is no alarm and no
  * work.
  */
 #include <string.h>
@@ -306,19 +306,21 @@ row_on_applied(struct leader *l, uint64_t index, const struct intent *in,
     (void)index;
     (void)in;
     FSM_EACH(res, DEPLOYMENTS, STORED, x)
-        seen_deployment(d, x);
+    seen_deployment(d, x);
     FSM_EACH(res, DEPLOYMENTS, DELETED, x)
-        gone_deployment(d, x);
+    gone_deployment(d, x);
     if (d->all == NULL)
         return;
     auto_mem void *tmp = mem_ctx("deployment");
-    FSM_EACH(res, EVALS, STORED, e) {
+    FSM_EACH(res, EVALS, STORED, e)
+    {
         struct watched *w = find(d, key_of(tmp, e->namespace, e->job_id));
         uint64_t at = e->snapshot_index != 0 ? e->snapshot_index : e->create_index;
         if (w != NULL && !str_eq(e->status, EVAL_CANCELED) && at > w->seen)
             w->seen = at;
     }
-    FSM_EACH(res, ALLOCS, STORED, a) {
+    FSM_EACH(res, ALLOCS, STORED, a)
+    {
         struct watched *w =
             str_empty(a->deployment_id) ? NULL : find(d, key_of(tmp, a->namespace, a->job_id));
         if (w != NULL && str_eq(w->id, a->deployment_id))
