@@ -532,6 +532,7 @@ run_agent(struct command *c)
     tune_allocator();
     slice_set(SLICE_SHORT_NS);
     selfbox_files(run.cfg, policy, c->supervised);
+    selfbox_rings();
     run.loop = loop_new();
     loop_give_back(run.loop);
     loop_on_signal(run.loop, SIGTERM, on_term, &run);

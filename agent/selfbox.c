@@ -76,6 +76,15 @@ selfbox_files(const struct agent_config *cfg, const struct policy *policy, const
 }
 
 void
+selfbox_rings(void)
+{
+    struct err e = ERR_INIT;
+    if (!OFF)
+        (void)sandbox_rings(&e);
+    told("io_uring", &e);
+}
+
+void
 selfbox_calls(void)
 {
     struct err e = ERR_INIT;

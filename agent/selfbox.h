@@ -11,6 +11,8 @@
 
 /* Before the first thread. `run_dir`: the warden's socket, the policy and the configuration. */
 void selfbox_files(const struct agent_config *cfg, const struct policy *p, const char *run_dir);
+/* Before the first event loop. */
+void selfbox_rings(void);
 /* Once everything is started. */
 void selfbox_calls(void);
 

@@ -185,6 +185,11 @@ main(int argc, char **argv)
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     enum log_level l = log_level_parse(level);
     log_setup(l == LOG_LEVEL_INVALID ? LOG_INFO : l, json, STDERR_FILENO);
+#ifndef INSTRUMENTED /* see confine() */
+    struct err lack = ERR_INIT;
+    if (sandbox_rings(&lack) < 0)
+        log_warn(ROOM, "goes without a part of its own confinement", "error", lack.text, NULL);
+#endif
     struct loop *loop = loop_new();
     struct hands all = {0};
     r = prepare(loop, &all, policy, &e);

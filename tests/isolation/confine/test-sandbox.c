@@ -138,6 +138,8 @@ misbehave(bool landlock)
     int r = sandbox_files(v, ARRAY_LEN(v), &e);
     want("sandbox_files", r == 0, landlock);
     err_clear(&e);
+    want("sandbox_rings", sandbox_rings(&e), 0);
+    want("a ring, for a loop", res(syscall(SYS_io_uring_setup, 1, NULL)), -ENOSYS);
     want("thread", pthread_create(&early, NULL, asleep, &go), 0);
     if (sandbox_calls(&e) < 0) {
         fprintf(stderr, "%s\n", e.text);
