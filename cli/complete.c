@@ -200,9 +200,10 @@ static void
 complete_words(struct cmd *c, const char **words, size_t n, const struct opt *agent)
 {
     const char *word = words[n - 1];
-    struct complete k = {.word = word};
+    struct complete *k = mem_new(c, struct complete);
+    k->word = word;
     c->complete = complete_command;
-    c->line = &k;
+    c->line = k;
     if (n == 2) {
         offer_commands(c, word, NULL);
         return;
@@ -214,11 +215,11 @@ complete_words(struct cmd *c, const char **words, size_t n, const struct opt *ag
         used += 1;
     if (!c->command)
         c->command = find(words[1]);
-    k.before = words + used;
-    k.n_before = n - 1 - used;
+    k->before = words + used;
+    k->n_before = n - 1 - used;
     if (c->command && c->command->run) {
-        c->argc = (int)k.n_before;
-        c->argv = (char **)(uintptr_t)k.before;
+        c->argc = (int)k->n_before;
+        c->argv = (char **)(uintptr_t)k->before;
         (void)c->command->run(c); /* its cmd_parse() calls complete_command() */
     } else if (strcmp(words[1], "agent") == 0) {
         c->command = NULL;

@@ -85,7 +85,7 @@ find_members(struct lean *l, struct reader *r)
     r->d.depth = 1;
     r->d.path[1].kind = STEP_NONE;
     for (size_t n = 0; rc == 0 && n < tok.n; n++) {
-        const struct field *f;
+        const struct field *f = NULL;
 
         rc = mp_read_id(r, l->src, &f);
         if (rc == 0 && f != NULL)

@@ -56,7 +56,7 @@ own_cgroup(const void *ctx, const char **ret, struct err *e)
 static int
 hold(const void *ctx, const char *run_dir, struct err *e)
 {
-    const char *root;
+    const char *root = NULL;
     int r = own_cgroup(ctx, &root, e);
     if (r < 0)
         return r;

@@ -387,7 +387,7 @@ seccomp_compile(const void *ctx, const struct seccomp_profile *p, struct seccomp
                        SECCOMP_RULES_MAX);
     auto_mem void *tmp = mem_ctx("seccomp_compile");
     struct numbered *rules = mem_array(tmp, struct numbered, p->n_rules);
-    size_t n_rules, unknown = 0;
+    size_t n_rules = 0, unknown = 0;
     int r = resolve(p, rules, &n_rules, &unknown, e);
     if (r < 0)
         return r;
