@@ -158,6 +158,19 @@ listen_to_servers(struct roles *r, struct err *e)
     return r->join ? 0 : err_prefix(e, "serf");
 }
 
+/* Of a server that waits for a cluster: other servers reach it at loopback alone, or on a network
+ * that is trusted. */
+static int
+hide_from_strangers(struct roles *r, struct err *e)
+{
+    if (r->rc.cfg->server->plain_rpc || config_is_loopback(r->rpc_bind))
+        return 0;
+    if (gossip_addr(r) == NULL)
+        return config_refuse_plain(e);
+    r->rpc_bind = r->rpc_advertise;
+    return config_is_loopback(r->rpc_bind) ? 0 : config_refuse_plain(e);
+}
+
 static int
 start_server(struct roles *r, struct err *e)
 {
@@ -178,7 +191,7 @@ start_server(struct roles *r, struct err *e)
         .http_addr = r->http_advertise,
         .version = NOMAD_VERSION,
         .admit = admit_job,
-        .expect = (unsigned)s->bootstrap_expect,
+        .expect = s->bootstrap_expect == 0 ? EXPECT_NONE : (unsigned)s->bootstrap_expect,
         .join = to_join(r, s),
         .retry_join_ms = retry_interval_ms(s),
         .retry_join_max = retry_max(s),
@@ -189,6 +202,8 @@ start_server(struct roles *r, struct err *e)
                        : 0,
     };
 
+    if (s->bootstrap_expect == 0 && hide_from_strangers(r, e) < 0)
+        return e->code;
     if (server_new(r->rc.loop, &sc, &r->server, e) < 0)
         return err_prefix(e, "server");
     const struct rpc_service *services = server_services(r->server, &n);

@@ -15,6 +15,8 @@
 
 #define DRAIN_DEADLINE_NS (3600 * INT64_C(1000000000)) /* of a drain that names none */
 
+#define EXPECT_NONE 255 /* in the hello of a server that founds no cluster */
+
 #define NS_DEFAULT "default"
 #define NS_ALL "*"
 #define POOL_DEFAULT "default"

@@ -44,7 +44,7 @@ struct server_config {
     const char *serf_bind;  /* and to listen at; NULL: no gossip */
     const char *http_addr;
     const char *version;    /* shown in members */
-    unsigned expect;        /* servers that found the cluster; 0, 1: this one alone */
+    unsigned expect;        /* servers that found the cluster; 0, 1: this one alone; EXPECT_NONE */
     struct str_list
         join; /* where others are asked, "host[:port]"; borrowed until server_new() returns */
     int64_t retry_join_max; /* attempts at each of `join` before the server ends; 0: no end */

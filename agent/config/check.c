@@ -301,6 +301,16 @@ config_is_loopback(const char *addr)
     return str_prefix(addr, "127.") || str_prefix(addr, "[::1]") || str_eq(addr, "::1");
 }
 
+int
+config_refuse_plain(struct err *e)
+{
+    return err_set(
+        e, -ERR_UNSUPPORTED,
+        "several servers speak to each other in plain text, and there is no TLS yet: whoever "
+        "is on their network could read and change the state. Bind them to addresses of "
+        "127.0.0.0/8, or, on a network that you trust, set server { plain_rpc = true }");
+}
+
 /* Several servers. */
 static int
 check_cluster(const struct agent_config *c, struct err *e)
@@ -308,6 +318,8 @@ check_cluster(const struct agent_config *c, struct err *e)
     const struct agent_server *s = c->server;
     const char *bound = config_rpc_addr(c), *told = c->advertise_addrs->rpc;
 
+    if (s->bootstrap_expect == 0)
+        return 0; /* it may be joined by others, and is heard as one alone is */
     if (s->bootstrap_expect % 2 == 0 || s->bootstrap_expect > BOOTSTRAP_EXPECT_MAX)
         return err_set(e, -ERR_INVALID,
                        "server.bootstrap_expect = %" PRId64
@@ -323,11 +335,7 @@ check_cluster(const struct agent_config *c, struct err *e)
     if (s->plain_rpc ||
         (config_is_loopback(bound) && (str_empty(told) || config_is_loopback(told))))
         return 0;
-    return err_set(
-        e, -ERR_UNSUPPORTED,
-        "several servers speak to each other in plain text, and there is no TLS yet: whoever "
-        "is on their network could read and change the state. Bind them to addresses of "
-        "127.0.0.0/8, or, on a network that you trust, set server { plain_rpc = true }");
+    return config_refuse_plain(e);
 }
 
 static int
@@ -340,8 +348,8 @@ check_server(struct looking *k)
                    ? err_set(e, -ERR_INVALID,
                              "server.bootstrap_expect is set, but server.enabled is not")
                    : 0;
-    if (s->bootstrap_expect < 1)
-        return err_set(e, -ERR_INVALID, "server.bootstrap_expect must be 1, 3, 5 or 7");
+    if (s->bootstrap_expect < 0)
+        return err_set(e, -ERR_INVALID, "server.bootstrap_expect must be 0, 1, 3, 5 or 7");
     if (s->retry_max_attempts < 0 || s->server_join->retry_max_attempts < 0)
         return err_set(e, -ERR_INVALID, "server.server_join.retry_max is negative: 0 is no end");
     if (s->bootstrap_expect == 1 && s->non_voting_server)
@@ -349,7 +357,7 @@ check_server(struct looking *k)
             e, -ERR_INVALID,
             "server.non_voting_server: a server alone has the only vote; set bootstrap_expect as "
             "the servers that vote have it, and their addresses in server_join.retry_join");
-    if (s->bootstrap_expect > 1 && check_cluster(k->c, e) < 0)
+    if (s->bootstrap_expect != 1 && check_cluster(k->c, e) < 0)
         return e->code;
     if (s->state_max_mb != 0 &&
         (s->state_max_mb < STATE_MAX_MB_LEAST || s->state_max_mb > STATE_MAX_MB_MOST))

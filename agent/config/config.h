@@ -64,6 +64,8 @@ const char *config_rpc_addr(const struct agent_config *c);
 const char *config_serf_addr(const struct agent_config *c);
 /* "127.0.0.1:4648" and the like. */
 bool config_is_loopback(const char *addr);
+/* The error of a server that strangers could hear speak to others in plain text. */
+int config_refuse_plain(struct err *e);
 
 /* What client.drain_on_shutdown asks for; false: nothing (-dev ends its tasks instead). */
 bool config_drain(const struct agent_config *c, struct drain_spec *ret);

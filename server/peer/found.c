@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/terms.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -242,6 +243,13 @@ is_founded(const struct found *f)
     return !core_is_new(f->o.core) || st.conf.n > 0;
 }
 
+/* A server that may found a cluster with others. */
+static bool
+founds(const struct server_hello *h)
+{
+    return !h->non_voting && h->expect != EXPECT_NONE;
+}
+
 struct server_hello *
 found_hello(struct found *f, const void *ctx, const struct server_hello *from)
 {
@@ -262,7 +270,7 @@ found_hello(struct found *f, const void *ctx, const struct server_hello *from)
                               .name = h->name,
                               .addr = h->addr,
                               .serf = h->serf,
-                              .non_voting = h->non_voting};
+                              .non_voting = !founds(h)};
     list_add(h, h->seen, s);
     for (struct known *k = f->known; k != NULL; k = k->next) {
         if (k->ours || !is_alive(k) || !is_first(f, k))
@@ -272,7 +280,7 @@ found_hello(struct found *f, const void *ctx, const struct server_hello *from)
                                   .name = mem_strdup(h, k->hello->name),
                                   .addr = mem_strdup(h, k->hello->addr),
                                   .serf = mem_strdup(h, k->hello->serf),
-                                  .non_voting = k->hello->non_voting};
+                                  .non_voting = !founds(k->hello)};
         list_add(h, h->seen, s);
     }
     return h;
@@ -315,7 +323,7 @@ founders(struct found *f, struct known *v[KNOWN_MAX])
 {
     size_t n = 0;
     for (struct known *k = f->known; k != NULL; k = k->next)
-        if (!k->ours && is_alive(k) && is_first(f, k) && !k->hello->non_voting)
+        if (!k->ours && is_alive(k) && is_first(f, k) && founds(k->hello))
             v[n++] = k;
     for (size_t i = 0; i < n; i++) {
         const struct server_hello *h = v[i]->hello;
@@ -379,8 +387,8 @@ try_found(struct found *f)
     struct known *v[KNOWN_MAX];
     struct err e = ERR_INIT;
     char id[UUID_TEXT];
-    if (f->is_ready || !core_is_new(f->o.core) || f->o.self.expect > CONSENSUS_PEERS_MAX ||
-        f->o.self.non_voting)
+    if (f->is_ready || !core_is_new(f->o.core) || !founds(&f->o.self) ||
+        f->o.self.expect > CONSENSUS_PEERS_MAX)
         return;
     size_t n = founders(f, v), yes = 0;
     for (size_t i = 0; i < n; i++)
@@ -620,6 +628,8 @@ round_cb(void *arg)
              "waits for the founder of its cluster; if that is lost for good, remove the file on "
              "all",
              "?");
+    else if (!f->is_ready && f->o.self.expect == EXPECT_NONE)
+        tell(f, "waits for a cluster to join: bootstrap_expect is 0", f->o.self.name);
     f->round = env_timer(f->o.env,
                          !f->is_ready ? ROUND_MS
                          : f->soon    ? ROUND_SOON_MS

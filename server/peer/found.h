@@ -9,6 +9,7 @@
  * clusters, whatever fails meanwhile; a founder lost for good between the consents and that entry
  * leaves servers that wait: they say so, and an operator removes the file.
  *
+ * A server that expects EXPECT_NONE founds none, and waits for one to join.
  * A server that is of a cluster founds none and joins none; who its other servers are, and whether
  * they are there, it hears by gossip (found_hears). Main loop thread.
  */

@@ -68,8 +68,9 @@ member_of(void *ctx, const struct server_member *sm)
         str_map_set(ctx, &m->tags, "nonvoter", "1");
     if (h->expect <= 1)
         str_map_set(ctx, &m->tags, "bootstrap", "1");
-    str_map_set(ctx, &m->tags, "expect",
-                mem_printf(ctx, "%lld", (long long)(h->expect > 0 ? h->expect : 1)));
+    if (h->expect != EXPECT_NONE)
+        str_map_set(ctx, &m->tags, "expect",
+                    mem_printf(ctx, "%lld", (long long)(h->expect > 0 ? h->expect : 1)));
     str_map_set(ctx, &m->tags, "revision", "");
     str_map_set(ctx, &m->tags, "vsn", "1");
     return m;

@@ -363,6 +363,7 @@ START_TEST(clusters_that_cannot_be_are_refused)
         const char *text, *says;
     } rows[] = {
         {"data_dir = \"/d\"\nserver { enabled = true\n bootstrap_expect = 2 }\n", "1, 3, 5 or 7"},
+        {"data_dir = \"/d\"\nserver { enabled = true\n bootstrap_expect = -1 }\n", "0, 1, 3, 5 or 7"},
         {"data_dir = \"/d\"\nserver { enabled = true\n bootstrap_expect = 3 }\n", "retry_join"},
         {"data_dir = \"/d\"\nserver { enabled = true\n bootstrap_expect = 3\n retry_join = [\"a\"] }\n",
          "plain_rpc"},
