@@ -348,6 +348,8 @@ on_open(void *arg, const struct err *e, struct warden_reply *r)
         s->missed++;
         log_index_remove(&s->set, s->index);
         open_next(s, e);
+    } else if (e && e->code == -ERR_NOT_FOUND && s->req.kind == CLIENT_STREAM_FRAMES) {
+        fail(s, -ERR_INVALID, e->text); /* as in Nomad, whose other readers of files say 404 */
     } else {
         fail(s, e ? e->code : -ERR_INTERNAL, e ? e->text : "the warden sent no file");
     }
@@ -514,8 +516,7 @@ check_request(struct client_stream *s, const struct client_stream_request *req)
         err_set(&s->e, -ERR_INVALID, "log type \"%.32s\" must be \"stdout\" or \"stderr\"",
                 str_or(req->log_type, ""));
     else if (!alloc_runner_task(ar, str_or(req->task, "")))
-        err_set(&s->e, -ERR_NOT_FOUND, "allocation \"%s\" has no task \"%.100s\"", ar->a.id,
-                str_or(req->task, ""));
+        err_set(&s->e, -ERR_INVALID, "unknown task name \"%.100s\"", str_or(req->task, ""));
     if (s->e.code)
         s->state = STREAM_FAIL;
 }
