@@ -508,7 +508,8 @@ client_alloc_restart(struct client *c, const char *alloc_id, const char *task, b
                                             "User requested running tasks to restart"));
 }
 
-/* Asks for something of the task, or of all tasks, that run. */
+/* Asks for something of the task, or of all tasks, that run; a signal also of those that are being
+ * stopped. */
 static void
 each_running(struct operation *op, struct alloc_runner *ar, struct task_runner *tr,
              void (*ask)(struct task_runner *t, int what, client_done *done, void *arg), int what)
@@ -516,7 +517,8 @@ each_running(struct operation *op, struct alloc_runner *ar, struct task_runner *
     size_t sent = 0;
     for (size_t i = 0; i < ar->n; i++) {
         struct task_runner *t = &ar->tasks[i];
-        if ((tr && tr != t) || t->sm.t->phase != TASK_RUNNING)
+        bool stops = ask == task_runner_signal && task_sm_lives(&t->sm);
+        if ((tr && tr != t) || (t->sm.t->phase != TASK_RUNNING && !stops))
             continue;
         op->left++;
         sent++;

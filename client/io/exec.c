@@ -276,7 +276,7 @@ find_task(struct client_exec *x, const char *alloc_id, const char *task)
     }
     for (size_t i = 0; i < ar->n; i++) {
         if (!str_empty(task) ? !str_eq(ar->tasks[i].sm.t->name, task)
-                             : ar->tasks[i].sm.t->phase != TASK_RUNNING)
+                             : !task_sm_lives(&ar->tasks[i].sm))
             continue;
         tr = &ar->tasks[i];
         n++;
@@ -285,7 +285,7 @@ find_task(struct client_exec *x, const char *alloc_id, const char *task)
         err_set(&x->e, -ERR_INVALID, "allocation \"%s\" runs %zu tasks: name one", ar->a.id, n);
     else if (!tr && !str_empty(task))
         err_set(&x->e, -ERR_NOT_FOUND, "allocation \"%s\" has no task \"%.100s\"", ar->a.id, task);
-    else if (!tr || tr->sm.t->phase != TASK_RUNNING)
+    else if (!tr || !task_sm_lives(&tr->sm))
         err_set(&x->e, -ERR_CONFLICT, "task \"%.100s\" is not running",
                 tr ? tr->sm.t->name : str_or(task, ""));
     return x->e.code ? NULL : tr;

@@ -80,6 +80,14 @@ struct task_sm {
     struct client_task *t; /* a talloc context of its own; owns everything below it */
 };
 
+/* Its process is there, and may have been asked to end. */
+static inline bool
+task_sm_lives(const struct task_sm *m)
+{
+    return m->t->phase == TASK_RUNNING || m->t->phase == TASK_GRACE ||
+           m->t->phase == TASK_STOPPING;
+}
+
 /* Fills role, policy and delays from the job; `max_kill_timeout_ns` bounds kill_timeout. */
 void task_sm_configure(struct task_sm_config *cfg, const struct job *job,
                        const struct task_group *tg, const struct task *task,

@@ -204,6 +204,30 @@ START_TEST(signal_comes_before_its_end)
 }
 END_TEST
 
+START_TEST(a_signal_reaches_a_task_that_is_being_stopped)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    struct world_alloc *x = world_script(
+        &w, "batch",
+        "trap 'echo int' INT; trap 'exit 7' HUP; echo start; while :; do sleep 0.05; done");
+    x->a->job->task_groups.v[0]->tasks.v[0]->kill_timeout.v = 30 * NS_PER_S;
+    x->a->job->task_groups.v[0]->tasks.v[0]->kill_timeout.set = true;
+    world_client(&w);
+    world_until(&w, world_status(x, "running") && world_lines(&w, x, "alloc/logs/t.stdout.0") == 1);
+    x->a->desired_status = "stop";
+    world_changed(&w, x);
+    world_until(&w, world_lines(&w, x, "alloc/logs/t.stdout.0") == 2);
+    struct world_done d = {0};
+    client_alloc_signal(w.client, x->a->id, "t", "SIGHUP", world_on_done, &d);
+    world_until(&w, d.done);
+    ck_assert_msg(d.e.code == 0, "%s", d.e.text);
+    world_until(&w, world_status(x, "complete"));
+    ck_assert_int_eq(world_event(x, "Terminated")->exit_code, 7);
+    world_stop(&w);
+}
+END_TEST
+
 static void
 put_file(const struct world *w, const struct world_alloc *x, const char *path)
 {
@@ -683,7 +707,7 @@ END_TEST
 TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_task_completes,
                    failure_has_its_exit_code, stop_kills_and_purge_removes,
                    deletion_without_an_index, restart_and_signal, signal_comes_before_its_end,
-                   tasks_are_adopted,
+                   a_signal_reaches_a_task_that_is_being_stopped, tasks_are_adopted,
                    killed_at_any_instant, works_without_root, exec_in_the_box, updates_in_place,
                    old_allocations_are_collected, full_disk_is_relieved, new_waits_for_removals,
                    dev_ends_its_tasks, reports_are_sent_again, what_is_unknown_is_reported_again,
