@@ -57,7 +57,7 @@ put_resources(struct trial *t)
 }
 
 static void
-prepare(struct trial *t)
+admit_prepare(struct trial *t)
 {
     const struct network_resource *n = t->group->networks.n > 0 ? t->group->networks.v[0] : NULL;
     const struct task_network *own = t->task->network;
@@ -140,7 +140,7 @@ option_of(const struct driver *d, const char *name)
 
 /* Without the options that hold some; what must be there, or with `texts` each text, is one. */
 static struct value *
-literal(const void *ctx, const struct driver *d, const struct value *config, bool texts)
+admit_literal(const void *ctx, const struct driver *d, const struct value *config, bool texts)
 {
     struct value *m = value_map(ctx);
     for (size_t i = 0; i < config->map.n; i++) {
@@ -164,10 +164,10 @@ try_both(struct trial *t, const struct driver *d, struct err *e)
     struct err with = ERR_INIT;
     if (!driver_refers(config) || config->kind != VALUE_MAP)
         return try_it(t->ctx, d, &t->in, e);
-    t->in.config = literal(t->ctx, d, config, true);
+    t->in.config = admit_literal(t->ctx, d, config, true);
     if (try_it(t->ctx, d, &t->in, &with) == 0)
         return 0;
-    t->in.config = literal(t->ctx, d, config, false);
+    t->in.config = admit_literal(t->ctx, d, config, false);
     return try_it(t->ctx, d, &t->in, e);
 }
 
@@ -179,7 +179,7 @@ check_task(const void *ctx, const struct task_group *g, const struct task *task,
     struct trial t = {.ctx = tmp, .group = g, .task = task};
     const struct driver *d = driver_find(str_or(task->driver, ""));
     struct err e = ERR_INIT;
-    prepare(&t);
+    admit_prepare(&t);
     if (d && try_both(&t, d, &e) < 0)
         list_add(ctx, *errors,
                  mem_printf(ctx, "task group \"%s\": task \"%s\": %s", str_or(g->name, ""),

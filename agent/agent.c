@@ -181,7 +181,7 @@ make_dev_dir(struct command *c)
 }
 
 static int
-supervise(struct command *c, int argc, char **argv)
+agent_supervise(struct command *c, int argc, char **argv)
 {
     if (c->flags.dev && str_empty(c->flags.data_dir) && make_dev_dir(c) < 0)
         return 1;
@@ -300,7 +300,7 @@ on_stop_deadline(void *arg)
 }
 
 static void
-stop(struct run *run, int status)
+agent_stop(struct run *run, int status)
 {
     run->stopping = true;
     run->status = status;
@@ -310,25 +310,25 @@ stop(struct run *run, int status)
 }
 
 static void
-left(void *arg)
+agent_left(void *arg)
 {
     struct run *run = arg;
-    stop(run, run->status);
+    agent_stop(run, run->status);
 }
 
 static void
-drained(void *arg)
+agent_drained(void *arg)
 {
     struct run *run = arg;
     if (run->leaves)
-        roles_leave(run->roles, left, run);
+        roles_leave(run->roles, agent_left, run);
     else
-        left(run);
+        agent_left(run);
 }
 
 /* Goes for long: what runs here moves first, if so configured. */
 static void
-leave(struct run *run)
+agent_leave(struct run *run)
 {
     int64_t most_ns = roles_drain_ns(run->roles);
     auto_mem void *ctx = mem_ctx("leave");
@@ -340,7 +340,7 @@ leave(struct run *run)
                                      "STOPPING=1\nSTATUS=Draining\nEXTEND_TIMEOUT_USEC=%" PRId64,
                                      most_ns / NS_PER_US + STOP_MS * 1000));
     }
-    roles_drain(run->roles, drained, run);
+    roles_drain(run->roles, agent_drained, run);
 }
 
 static void
@@ -360,13 +360,13 @@ on_term(void *arg, int sig)
     /* to systemd an end that it asked for is clean */
     run->status = leaves || notify_active() ? 0 : 1;
     if (leaves || run->roles->draining)
-        leave(run);
+        agent_leave(run);
     else
-        stop(run, run->status);
+        agent_stop(run, run->status);
 }
 
 static void
-reload(void *arg)
+agent_reload(void *arg)
 {
     struct run *run = arg;
     struct err e = ERR_INIT;
@@ -395,7 +395,7 @@ on_hup(void *arg, int sig)
     printf("==> Caught signal: hangup\n==> Reloading configuration...\n");
     fflush(stdout);
     (void)notify_send("RELOADING=1");
-    reload(arg);
+    agent_reload(arg);
     (void)notify_send("READY=1");
 }
 
@@ -439,13 +439,13 @@ watch_shutdown(struct run *run)
 }
 
 static void
-row(const char *name, const char *value)
+agent_row(const char *name, const char *value)
 {
     printf("%21s: %s\n", name, value);
 }
 
 static void
-banner(const struct run *run)
+agent_banner(const struct run *run)
 {
     const struct agent_config *c = run->cfg;
     const struct roles *r = run->roles;
@@ -460,18 +460,18 @@ banner(const struct run *run)
         printf("\n");
     }
     printf("==> Starting Paddock agent...\n==> Paddock agent configuration:\n\n");
-    row("Advertise Addrs",
-        mem_printf(ctx, "HTTP: %s%s%s", r->http_advertise, r->server ? "; RPC: " : "",
-                   r->server ? r->rpc_advertise : ""));
-    row("Bind Addrs", mem_printf(ctx, "HTTP: [%s]%s%s", r->http_bind, r->server ? "; RPC: " : "",
-                                 r->server ? r->rpc_bind : ""));
-    row("Client", r->client ? "true" : "false");
-    row("Log Level", str_or(c->log_level, "INFO"));
+    agent_row("Advertise Addrs",
+              mem_printf(ctx, "HTTP: %s%s%s", r->http_advertise, r->server ? "; RPC: " : "",
+                         r->server ? r->rpc_advertise : ""));
+    agent_row("Bind Addrs", mem_printf(ctx, "HTTP: [%s]%s%s", r->http_bind,
+                                       r->server ? "; RPC: " : "", r->server ? r->rpc_bind : ""));
+    agent_row("Client", r->client ? "true" : "false");
+    agent_row("Log Level", str_or(c->log_level, "INFO"));
     if (r->client)
-        row("Node Id", r->node_id);
-    row("Region", mem_printf(ctx, "%s (DC: %s)", r->region, r->datacenter));
-    row("Server", r->server ? "true" : "false");
-    row("Version", PACKAGE_VERSION " (API " NOMAD_VERSION ")");
+        agent_row("Node Id", r->node_id);
+    agent_row("Region", mem_printf(ctx, "%s (DC: %s)", r->region, r->datacenter));
+    agent_row("Server", r->server ? "true" : "false");
+    agent_row("Version", PACKAGE_VERSION " (API " NOMAD_VERSION ")");
     printf("\n==> Paddock agent started! Log data will stream in below:\n\n");
     fflush(stdout);
 }
@@ -542,12 +542,12 @@ run_agent(struct command *c)
         .loop = run.loop,
         .cfg = run.cfg,
         .policy = policy,
-        .reload = reload,
+        .reload = agent_reload,
         .arg = &run,
     };
     run.roles = roles_start(c->ctx, &rc, &e);
     if (run.roles) {
-        banner(&run);
+        agent_banner(&run);
         (void)notify_send("READY=1\nSTATUS=Running");
         on_watchdog(&run);
         watch_shutdown(&run);
@@ -578,7 +578,7 @@ agent_main(int argc, char **argv)
     else if (r < 0)
         r = 1;
     else
-        r = str_empty(c.supervised) ? supervise(&c, argc, argv) : run_agent(&c);
+        r = str_empty(c.supervised) ? agent_supervise(&c, argc, argv) : run_agent(&c);
     talloc_free(c.ctx);
     return r;
 }

@@ -45,7 +45,7 @@ is_address(const char *name)
 
 /* "*.example.com" is every name below example.com. */
 static bool
-listed(const struct str_list *l, const char *name)
+guard_listed(const struct str_list *l, const char *name)
 {
     for (size_t i = 0; i < l->n; i++) {
         const char *want = l->v[i];
@@ -82,7 +82,7 @@ guard_host(const struct guard *g, struct http_req *req)
     if (!host || strcmp(req->peer, "unix") == 0)
         return true;
     if (name_of(host, name) && (is_address(name) || strcasecmp(name, "localhost") == 0 ||
-                                listed(&g->own, name) || listed(&g->hosts, name)))
+                                guard_listed(&g->own, name) || guard_listed(&g->hosts, name)))
         return true;
     http_fail(req, 403,
               "\"%s\" is not known as a name of this agent: ask it by address, or list the "
@@ -101,7 +101,8 @@ origin_ours(const struct guard *g, const struct http_req *req, const char *origi
     if (!at)
         return false; /* "null": a sandboxed page, a file */
     at += strlen("://");
-    return (host && strcasecmp(at, host) == 0) || (name_of(at, name) && listed(&g->hosts, name));
+    return (host && strcasecmp(at, host) == 0) ||
+           (name_of(at, name) && guard_listed(&g->hosts, name));
 }
 
 bool

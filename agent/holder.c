@@ -64,7 +64,7 @@ on_removed(sd_bus_message *m, void *arg, sd_bus_error *unused)
 }
 
 static int
-begin(struct wait *w, struct err *e)
+holder_begin(struct wait *w, struct err *e)
 {
     *w = (struct wait){.so = sdbus_load(e)};
     if (!w->so)
@@ -78,7 +78,7 @@ begin(struct wait *w, struct err *e)
 }
 
 static void
-end(struct wait *w)
+holder_end(struct wait *w)
 {
     if (!w->so)
         return;
@@ -115,7 +115,7 @@ await_job(struct wait *w, int r, const char *what, const char *unit, struct err 
 
 /* What contrib/systemd/paddock-tasks.service.in says, as properties. */
 static int
-transient(struct wait *w, const char *unit, const char *exe, const char *run_dir)
+holder_transient(struct wait *w, const char *unit, const char *exe, const char *run_dir)
 {
     const struct sdbus *so = w->so;
     sd_bus_message *m = NULL;
@@ -163,7 +163,7 @@ start_unit(struct wait *w, const char *unit, const char *run_dir, struct err *e)
         r = cgroup_clear(run_dir, HOLDER_CLEAR_MS, e);
         if (r < 0)
             return r;
-        r = transient(w, unit, exe, run_dir);
+        r = holder_transient(w, unit, exe, run_dir);
     }
     return await_job(w, r, "start", unit, e);
 }
@@ -175,10 +175,10 @@ holder_start(const void *ctx, const char *run_dir, const char **ret_cgroup, stru
     const char *unit = unit_of(tmp, run_dir);
     struct wait w;
     char *text;
-    int r = begin(&w, e);
+    int r = holder_begin(&w, e);
     if (r == 0)
         r = start_unit(&w, unit, run_dir, e);
-    end(&w);
+    holder_end(&w);
     if (r < 0)
         return r;
     const char *file = mem_printf(tmp, "%s/" POLICY_CGROUP, run_dir);
@@ -196,12 +196,12 @@ holder_stop(const char *run_dir, struct err *e)
     auto_mem void *tmp = mem_ctx("holder");
     const char *unit = unit_of(tmp, run_dir);
     struct wait w;
-    int r = begin(&w, e);
+    int r = holder_begin(&w, e);
     if (r == 0) {
         r = w.so->call_method(w.bus, SYSTEMD, PATH, MANAGER, "StopUnit", &w.error, &w.reply, "ss",
                               unit, "replace");
         r = await_job(&w, r, "stop", unit, e);
     }
-    end(&w);
+    holder_end(&w);
     return r;
 }

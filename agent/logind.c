@@ -35,7 +35,7 @@ struct logind {
     void *arg;
 };
 
-static void pump(void *arg);
+static void logind_pump(void *arg);
 
 /* The way of every failure: the agent lives on, the machine goes down without us. */
 static void
@@ -48,7 +48,7 @@ give_up(struct logind *l, const char *what, const char *why)
 }
 
 static bool
-failed(struct logind *l, sd_bus_message *m, const char *what)
+logind_failed(struct logind *l, sd_bus_message *m, const char *what)
 {
     const sd_bus_error *why = l->so->message_get_error(m);
     if (why)
@@ -62,7 +62,7 @@ on_lock(sd_bus_message *m, void *arg, sd_bus_error *unused)
     struct logind *l = arg;
     int fd = -1;
     (void)unused;
-    if (failed(l, m, "take the lock"))
+    if (logind_failed(l, m, "take the lock"))
         return 0;
     int r = l->so->message_read(m, "h", &fd);
     fd = r < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3); /* the message's own goes with it */
@@ -113,7 +113,7 @@ on_matched(sd_bus_message *m, void *arg, sd_bus_error *unused)
 {
     struct logind *l = arg;
     (void)unused;
-    if (!failed(l, m, "watch PrepareForShutdown"))
+    if (!logind_failed(l, m, "watch PrepareForShutdown"))
         take_lock(l); /* in this order no announcement is missed */
     return 0;
 }
@@ -143,7 +143,7 @@ on_ready(void *arg, int fd, unsigned events)
 {
     (void)fd;
     (void)events;
-    pump(arg);
+    logind_pump(arg);
 }
 
 static void
@@ -151,7 +151,7 @@ on_timer(void *arg)
 {
     struct logind *l = arg;
     l->timer = NULL;
-    pump(l);
+    logind_pump(l);
 }
 
 static void
@@ -169,7 +169,7 @@ hang_up(struct logind *l)
 
 /* What the bus waits for next: its fd, and a deadline in absolute monotonic microseconds. */
 static void
-rearm(struct logind *l)
+logind_rearm(struct logind *l)
 {
     uint64_t until = UINT64_MAX;
     int events = l->so->get_events(l->bus);
@@ -205,7 +205,7 @@ connect_later(struct logind *l, const char *why)
 }
 
 static void
-pump(void *arg)
+logind_pump(void *arg)
 {
     struct logind *l = arg;
     int r;
@@ -217,11 +217,11 @@ pump(void *arg)
     else if (r < 0)
         connect_later(l, err_name(r));
     else
-        rearm(l);
+        logind_rearm(l);
 }
 
 static int
-subscribe(struct logind *l)
+logind_subscribe(struct logind *l)
 {
     const struct sdbus *so = l->so;
     int r = so->open_system(&l->bus);
@@ -243,11 +243,11 @@ on_again(void *arg)
 {
     struct logind *l = arg;
     l->timer = NULL;
-    int r = subscribe(l);
+    int r = logind_subscribe(l);
     if (r < 0)
         connect_later(l, err_name(r));
     else
-        pump(l);
+        logind_pump(l);
 }
 
 struct logind *
@@ -267,12 +267,12 @@ logind_start(const void *ctx, struct loop *loop, int64_t deadline_ns,
                          .deadline_ns = deadline_ns,
                          .going_down = going_down,
                          .arg = arg};
-    int r = subscribe(l);
+    int r = logind_subscribe(l);
     if (r < 0) {
         give_up(l, "open the system bus", err_name(r));
         hang_up(l);
     } else {
-        pump(l);
+        logind_pump(l);
     }
     return l;
 }

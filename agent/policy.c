@@ -64,7 +64,7 @@ static const char *const runtimes_default[] = {"runc", "crun", "nvidia"};
 
 /* A block of a block. */
 static const struct value *
-inner(const struct value *v, const char *name)
+policy_inner(const struct value *v, const char *name)
 {
     v = value_get(v, name);
     return v && v->kind == VALUE_LIST && v->list.n > 0 ? v->list.v[0] : v;
@@ -109,9 +109,9 @@ duration_of(const struct value *v, const char *name)
 static void
 set_defaults(struct engine_policy *e, const struct value *v)
 {
-    const struct value *log = inner(v, "logging"), *options = inner(log, "config");
+    const struct value *log = policy_inner(v, "logging"), *options = policy_inner(log, "config");
     const char *type = str_or(text_of(e, log, "type"), text_of(e, log, "driver"));
-    options = options ? options : inner(log, "options");
+    options = options ? options : policy_inner(log, "options");
     e->pull_timeout = duration_of(v, "image_pull_timeout");
     e->pull_idle = duration_of(v, "pull_activity_timeout");
     e->oom_score_adj = number_of(v, "oom_score_adj");
@@ -127,9 +127,9 @@ set_defaults(struct engine_policy *e, const struct value *v)
 static void
 set_more(struct engine_policy *e, const struct value *v)
 {
-    const struct value *modes = inner(v, "allowed_modes");
+    const struct value *modes = policy_inner(v, "allowed_modes");
     const struct value *runtimes = value_get(v, "allow_runtimes");
-    const struct value *gc = inner(v, "gc");
+    const struct value *gc = policy_inner(v, "gc");
     const struct {
         const char *name;
         struct str_list *to;
@@ -142,10 +142,10 @@ set_more(struct engine_policy *e, const struct value *v)
     e->image_delay = duration_of(gc, "image_delay");
     set_defaults(e, v);
     e->keep_images = value_get(gc, "image") && !value_true(gc, "image");
-    e->volumes = value_true(inner(v, "volumes"), "enabled");
+    e->volumes = value_true(policy_inner(v, "volumes"), "enabled");
     e->pids_max = number_of(v, "pids_limit");
-    e->auth_config = text_of(e, inner(v, "auth"), "config");
-    e->auth_helper = text_of(e, inner(v, "auth"), "helper");
+    e->auth_config = text_of(e, policy_inner(v, "auth"), "config");
+    e->auth_helper = text_of(e, policy_inner(v, "auth"), "helper");
     add_texts(e, &e->devices, value_get(v, "allow_devices"));
     add_texts(e, &e->runtimes, runtimes);
     for (size_t i = 0; !runtimes && i < ARRAY_LEN(runtimes_default); i++)
@@ -251,7 +251,7 @@ set_dirs(struct policy *p, const struct agent_config *cfg, const char *data_dir,
 
 /* In bytes; what is out of range stays so, for policy_check(). */
 static int64_t
-mib(int64_t n)
+policy_mib(int64_t n)
 {
     return n < 0 ? -1 : n > INT64_MAX >> 20 ? INT64_MAX : n << 20;
 }
@@ -268,9 +268,9 @@ of_isolation(const void *ctx, const struct agent_isolation *iso)
     if (iso) {
         p->pids_max_default = iso->pids_max;
         p->metadata = iso->cloud_metadata;
-        p->swap_max = mib(iso->swap_max);
-        p->hugetlb_max = mib(iso->hugetlb_max);
-        p->memory_min_max = mib(iso->memory_min_max);
+        p->swap_max = policy_mib(iso->swap_max);
+        p->hugetlb_max = policy_mib(iso->hugetlb_max);
+        p->memory_min_max = policy_mib(iso->memory_min_max);
     }
     return p;
 }

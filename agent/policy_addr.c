@@ -19,7 +19,7 @@ struct ports {
 };
 
 static void
-deny(struct policy *p, const char *address, struct ports t)
+policy_addr_deny(struct policy *p, const char *address, struct ports t)
 {
     const char *rule = mem_printf(p, strchr(address, ':') ? "[%s]:%" PRId64 "-%" PRId64 "/tcp"
                                                           : "%s:%" PRId64 "-%" PRId64 "/tcp",
@@ -33,9 +33,9 @@ static void
 deny_everywhere(struct policy *p, struct ports t)
 {
     struct ifaddrs *all = NULL;
-    deny(p, "127.0.0.0/8", t);
-    deny(p, "::1", t);
-    deny(p, str_or(p->bridge_subnet, POLICY_BRIDGE_SUBNET), t);
+    policy_addr_deny(p, "127.0.0.0/8", t);
+    policy_addr_deny(p, "::1", t);
+    policy_addr_deny(p, str_or(p->bridge_subnet, POLICY_BRIDGE_SUBNET), t);
     if (getifaddrs(&all) < 0)
         return;
     for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
@@ -50,7 +50,7 @@ deny_everywhere(struct policy *p, struct ports t)
             (void)inet_ntop(AF_INET6, &b.sin6_addr, text, sizeof(text));
         }
         if (text[0] != '\0' && !str_prefix(text, "127.") && !str_eq(text, "::1"))
-            deny(p, text, t);
+            policy_addr_deny(p, text, t);
     }
     freeifaddrs(all);
 }
@@ -61,7 +61,7 @@ deny_at(struct policy *p, const char *host, struct ports t)
     if (str_eq(host, "0.0.0.0") || str_eq(host, "::"))
         deny_everywhere(p, t);
     else
-        deny(p, host, t);
+        policy_addr_deny(p, host, t);
 }
 
 void
@@ -81,8 +81,8 @@ policy_deny_agent(struct policy *p, const struct agent_config *c)
     if (p->agent_denied.n > JOB_NET_RULES_MAX) {
         /* a machine of many addresses: these ports of all */
         p->agent_denied.n = 0;
-        deny(p, "*", h);
+        policy_addr_deny(p, "*", h);
         if (server)
-            deny(p, "*", r);
+            policy_addr_deny(p, "*", r);
     }
 }

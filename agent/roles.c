@@ -62,7 +62,7 @@ first_address(const void *ctx)
 /* Where others reach a bound address: `want` ("ip[:port]") if given, else the bound one, with a
  * real address in place of the wildcard. */
 static const char *
-advertised(const void *ctx, const char *bound, const char *want, struct err *e)
+roles_advertised(const void *ctx, const char *bound, const char *want, struct err *e)
 {
     struct addr a, w;
     char text[ADDR_TEXT];
@@ -90,9 +90,9 @@ set_names(struct roles *r, struct err *e)
     r->name = str_empty(c->node_name) ? host_name(r) : c->node_name;
     r->http_bind = config_http_addr(c);
     r->rpc_bind = config_rpc_addr(c);
-    r->http_advertise = advertised(r, r->http_bind, adv ? adv->http : NULL, e);
-    r->rpc_advertise = advertised(r, r->rpc_bind, adv ? adv->rpc : NULL, e);
-    r->serf_advertise = advertised(r, config_serf_addr(c), adv ? adv->serf : NULL, e);
+    r->http_advertise = roles_advertised(r, r->http_bind, adv ? adv->http : NULL, e);
+    r->rpc_advertise = roles_advertised(r, r->rpc_bind, adv ? adv->rpc : NULL, e);
+    r->serf_advertise = roles_advertised(r, config_serf_addr(c), adv ? adv->serf : NULL, e);
     return e->code;
 }
 
@@ -266,7 +266,7 @@ leave_server(void *arg)
 }
 
 static struct str_list
-engines(struct roles *r)
+roles_engines(struct roles *r)
 {
     struct str_list l = {0};
     for (size_t i = 0; i < r->rc.policy->engines.n; i++)
@@ -287,7 +287,7 @@ start_client(struct roles *r, struct err *e)
             str_empty(k->state_dir) ? mem_printf(r, "%s/client", p->state_dir) : k->state_dir,
         .alloc_dir = p->alloc_dir,
         .hand = mem_printf(r, "unix://%s/" POLICY_HAND_SOCKET, p->run_dir),
-        .engines = engines(r),
+        .engines = roles_engines(r),
         .name = r->name,
         .region = r->region,
         .datacenter = r->datacenter,
@@ -481,7 +481,7 @@ roles_drain(struct roles *r, void (*done)(void *arg), void *arg)
 }
 
 static void
-finished(void *arg)
+roles_finished(void *arg)
 {
     struct roles *r = arg;
     r->server = NULL;
@@ -497,9 +497,9 @@ stop_server(struct roles *r)
     r->api.servers = NULL; /* workers may still have requests, which go on to ask */
     rpc_client_close(TAKE(r->servers));
     if (r->server)
-        server_stop(r->server, finished, r);
+        server_stop(r->server, roles_finished, r);
     else
-        loop_post(r->rc.loop, finished, r);
+        loop_post(r->rc.loop, roles_finished, r);
 }
 
 static void

@@ -23,7 +23,7 @@ struct paths {
 };
 
 static void
-add(struct paths *p, const char *path, bool write)
+selfbox_add(struct paths *p, const char *path, bool write)
 {
     if (p->n < PATHS_MAX && !str_empty(path))
         p->v[p->n++] = (struct sandbox_path){path, write};
@@ -35,14 +35,15 @@ add_parent(struct paths *p, const char *file, bool write)
 {
     const char *slash = strrchr(file, '/');
     if (slash == NULL)
-        add(p, ".", write);
+        selfbox_add(p, ".", write);
     else
-        add(p, slash == file ? "/" : mem_strndup(p->ctx, file, (size_t)(slash - file)), write);
+        selfbox_add(p, slash == file ? "/" : mem_strndup(p->ctx, file, (size_t)(slash - file)),
+                    write);
 }
 
 /* Without one a file is missed, not the agent: it says so and goes on. */
 static void
-told(const char *what, const struct err *e)
+selfbox_told(const char *what, const struct err *e)
 {
     if (e->code != 0)
         log_warn("agent", "the agent goes without a part of its own confinement", "part", what,
@@ -62,17 +63,17 @@ selfbox_files(const struct agent_config *cfg, const struct policy *policy, const
     struct cgroup_info cgroups;
     struct err e = ERR_INIT;
     for (size_t i = 0; i < ARRAY_LEN(reads); i++)
-        add(&p, reads[i], false);
+        selfbox_add(&p, reads[i], false);
     if (cgroup_find(ctx, &cgroups, NULL) == 0) /* its root is one, wherever the warden mounted it */
-        add(&p, cgroups.mount, false);
-    add(&p, "/dev/null", true);
-    add(&p, run_dir, false);
-    add(&p, policy->data_dir, true);
-    add(&p, policy->state_dir, true);
+        selfbox_add(&p, cgroups.mount, false);
+    selfbox_add(&p, "/dev/null", true);
+    selfbox_add(&p, run_dir, false);
+    selfbox_add(&p, policy->data_dir, true);
+    selfbox_add(&p, policy->state_dir, true);
     if (!str_empty(cfg->log_file))
         add_parent(&p, cfg->log_file, true);
     (void)sandbox_files(p.v, p.n, &e);
-    told("Landlock", &e);
+    selfbox_told("Landlock", &e);
 }
 
 void
@@ -81,7 +82,7 @@ selfbox_rings(void)
     struct err e = ERR_INIT;
     if (!OFF)
         (void)sandbox_rings(&e);
-    told("io_uring", &e);
+    selfbox_told("io_uring", &e);
 }
 
 void
@@ -90,5 +91,5 @@ selfbox_calls(void)
     struct err e = ERR_INIT;
     if (!OFF)
         (void)sandbox_calls(&e);
-    told("seccomp", &e);
+    selfbox_told("seccomp", &e);
 }

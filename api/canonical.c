@@ -43,7 +43,7 @@ is_batch(const struct job *j)
 
 /* What is not said here is what was said there. */
 static void
-inherit(struct opt_i64 *o, const struct opt_i64 *from)
+canonical_inherit(struct opt_i64 *o, const struct opt_i64 *from)
 {
     if (!o->set)
         *o = *from;
@@ -52,14 +52,14 @@ inherit(struct opt_i64 *o, const struct opt_i64 *from)
 /* --- constraints --- */
 
 static void
-affinities(struct affinity_list *l)
+canonical_affinities(struct affinity_list *l)
 {
     for (size_t i = 0; i < l->n; i++)
         set_opt(&l->v[i]->weight, 50);
 }
 
 static void
-spreads(struct spread_list *l)
+canonical_spreads(struct spread_list *l)
 {
     for (size_t i = 0; i < l->n; i++)
         set_opt(&l->v[i]->weight, 50);
@@ -68,7 +68,7 @@ spreads(struct spread_list *l)
 /* --- policies --- */
 
 static struct restart_policy *
-restart(const void *ctx, struct restart_policy *p, bool batch)
+canonical_restart(const void *ctx, struct restart_policy *p, bool batch)
 {
     if (!p)
         p = mem_new(ctx, struct restart_policy);
@@ -86,11 +86,11 @@ reschedule_said(const void *ctx, struct reschedule_policy *p, const struct resch
     if (!p)
         return codec_clone(ctx, &type_reschedule_policy, job);
     if (job) {
-        inherit(&p->attempts, &job->attempts);
-        inherit(&p->interval, &job->interval);
-        inherit(&p->delay, &job->delay);
+        canonical_inherit(&p->attempts, &job->attempts);
+        canonical_inherit(&p->interval, &job->interval);
+        canonical_inherit(&p->delay, &job->delay);
         set_str(ctx, &p->delay_function, str_or(job->delay_function, ""));
-        inherit(&p->max_delay, &job->max_delay);
+        canonical_inherit(&p->max_delay, &job->max_delay);
         if (!p->unlimited.set)
             p->unlimited = job->unlimited;
     }
@@ -99,7 +99,7 @@ reschedule_said(const void *ctx, struct reschedule_policy *p, const struct resch
 
 /* Over what the job's type implies. */
 static struct reschedule_policy *
-reschedule(const void *ctx, struct reschedule_policy *p, bool batch)
+canonical_reschedule(const void *ctx, struct reschedule_policy *p, bool batch)
 {
     if (!p)
         p = mem_new(ctx, struct reschedule_policy);
@@ -120,16 +120,16 @@ migrate_said(const void *ctx, struct migrate_strategy *m, const struct migrate_s
     if (!m)
         return codec_clone(ctx, &type_migrate_strategy, job);
     if (job) {
-        inherit(&m->max_parallel, &job->max_parallel);
+        canonical_inherit(&m->max_parallel, &job->max_parallel);
         set_str(ctx, &m->health_check, str_or(job->health_check, ""));
-        inherit(&m->min_healthy_time, &job->min_healthy_time);
-        inherit(&m->healthy_deadline, &job->healthy_deadline);
+        canonical_inherit(&m->min_healthy_time, &job->min_healthy_time);
+        canonical_inherit(&m->healthy_deadline, &job->healthy_deadline);
     }
     return m;
 }
 
 static struct migrate_strategy *
-migrate(const void *ctx, struct migrate_strategy *m)
+canonical_migrate(const void *ctx, struct migrate_strategy *m)
 {
     if (!m)
         m = mem_new(ctx, struct migrate_strategy);
@@ -141,7 +141,7 @@ migrate(const void *ctx, struct migrate_strategy *m)
 }
 
 static struct update_strategy *
-update(const void *ctx, struct update_strategy *u, const struct update_strategy *job)
+canonical_update(const void *ctx, struct update_strategy *u, const struct update_strategy *job)
 {
     if (!u)
         u = job ? codec_clone(ctx, &type_update_strategy, job)
@@ -166,7 +166,7 @@ update(const void *ctx, struct update_strategy *u, const struct update_strategy 
 /* --- group and task --- */
 
 static void
-network(const void *ctx, struct network_resource *n)
+canonical_network(const void *ctx, struct network_resource *n)
 {
     set_str(ctx, &n->mode, "host");
     struct port_list *lists[] = {&n->reserved_ports, &n->dynamic_ports};
@@ -176,7 +176,7 @@ network(const void *ctx, struct network_resource *n)
 }
 
 static void
-resources(const void *ctx, struct task *t)
+canonical_resources(const void *ctx, struct task *t)
 {
     if (!t->resources)
         t->resources = mem_new(ctx, struct resources);
@@ -186,15 +186,15 @@ resources(const void *ctx, struct task *t)
     set_opt(&r->cpu, r->cores.v > 0 ? 0 : 100);
     set_opt(&r->memory_mb, 300);
     for (size_t i = 0; i < r->networks.n; i++)
-        network(ctx, r->networks.v[i]);
+        canonical_network(ctx, r->networks.v[i]);
     r->disk_mb = 0; /* ephemeral_disk of the group says it: dropped, as Nomad does */
 }
 
 static void
-task(const void *ctx, const struct job *j, const struct task_group *g, struct task *t)
+canonical_task(const void *ctx, const struct job *j, const struct task_group *g, struct task *t)
 {
-    resources(ctx, t);
-    affinities(&t->affinities);
+    canonical_resources(ctx, t);
+    canonical_affinities(&t->affinities);
     if (t->restart_policy) {
         /* what the task does not say, its group does */
         struct restart_policy *p = t->restart_policy, *from = g->restart_policy;
@@ -205,7 +205,7 @@ task(const void *ctx, const struct job *j, const struct task_group *g, struct ta
     } else {
         t->restart_policy = codec_clone(ctx, &type_restart_policy, g->restart_policy);
     }
-    t->restart_policy = restart(ctx, t->restart_policy, is_batch(j));
+    t->restart_policy = canonical_restart(ctx, t->restart_policy, is_batch(j));
     set_opt(&t->kill_timeout, 5 * SECOND);
     if (!t->log_config)
         t->log_config = mem_new(ctx, struct log_config);
@@ -214,31 +214,31 @@ task(const void *ctx, const struct job *j, const struct task_group *g, struct ta
 }
 
 static void
-group(const void *ctx, const struct job *j, struct task_group *g)
+canonical_group(const void *ctx, const struct job *j, struct task_group *g)
 {
     bool batch = is_batch(j), system = str_eq(j->type, JOB_SYSTEM) || str_eq(j->type, JOB_SYSBATCH);
     canonical_count(g);
     set_opt(&g->count, 1);
-    affinities(&g->affinities);
-    spreads(&g->spreads);
-    g->restart_policy = restart(ctx, g->restart_policy, batch);
+    canonical_affinities(&g->affinities);
+    canonical_spreads(&g->spreads);
+    g->restart_policy = canonical_restart(ctx, g->restart_policy, batch);
     g->reschedule_policy = reschedule_said(ctx, g->reschedule_policy, j->reschedule);
     g->migrate = migrate_said(ctx, g->migrate, j->migrate);
     if (!system)
-        g->reschedule_policy = reschedule(ctx, g->reschedule_policy, batch);
+        g->reschedule_policy = canonical_reschedule(ctx, g->reschedule_policy, batch);
     if (str_eq(j->type, JOB_SERVICE)) {
-        g->migrate = migrate(ctx, g->migrate);
-        g->update = update(ctx, g->update, j->update);
+        g->migrate = canonical_migrate(ctx, g->migrate);
+        g->update = canonical_update(ctx, g->update, j->update);
     } else if (str_eq(j->type, JOB_SYSTEM)) {
-        g->update = update(ctx, g->update, j->update);
+        g->update = canonical_update(ctx, g->update, j->update);
     }
     if (!g->ephemeral_disk)
         g->ephemeral_disk = mem_new(ctx, struct ephemeral_disk);
     set_opt(&g->ephemeral_disk->size_mb, 300);
     for (size_t i = 0; i < g->networks.n; i++)
-        network(ctx, g->networks.v[i]);
+        canonical_network(ctx, g->networks.v[i]);
     for (size_t i = 0; i < g->tasks.n; i++)
-        task(ctx, j, g, g->tasks.v[i]);
+        canonical_task(ctx, j, g, g->tasks.v[i]);
     canonical_blocks(ctx, j, g);
 }
 
@@ -371,12 +371,12 @@ job_canonicalize(const void *ctx, struct job *j)
     set_opt(&j->priority, 50);
     if (j->datacenters.n == 0)
         list_add(ctx, j->datacenters, mem_strdup(ctx, "*"));
-    affinities(&j->affinities);
-    spreads(&j->spreads);
+    canonical_affinities(&j->affinities);
+    canonical_spreads(&j->spreads);
     codec_defaults(ctx, &type_periodic_config, j->periodic);
     codec_defaults(ctx, &type_parameterized_job_config, j->parameterized_job);
     for (size_t i = 0; i < j->task_groups.n; i++)
-        group(ctx, j, j->task_groups.v[i]);
+        canonical_group(ctx, j, j->task_groups.v[i]);
     job_update(ctx, j);
     j->reschedule = NULL; /* both are the groups' now, as in Nomad */
     j->migrate = NULL;
@@ -385,7 +385,7 @@ job_canonicalize(const void *ctx, struct job *j)
 /* --- implied constraints --- */
 
 static bool
-constrains(const struct constraint_list *l, const char *attribute)
+canonical_constrains(const struct constraint_list *l, const char *attribute)
 {
     for (size_t i = 0; i < l->n; i++)
         if (str_eq(l->v[i]->l_target, attribute))
@@ -395,7 +395,7 @@ constrains(const struct constraint_list *l, const char *attribute)
 
 /* The signals that the tasks of a group ask for, as "SIGUSR1,SIGHUP". */
 static const char *
-signals(const void *ctx, const struct task_group *g)
+canonical_signals(const void *ctx, const struct task_group *g)
 {
     const char *list = NULL;
     for (size_t i = 0; i < g->tasks.n; i++) {
@@ -414,7 +414,7 @@ imply_kvm(const void *ctx, struct task *t)
     const struct driver_can *can = driver_can(t->driver);
     const struct value *v = can && can->kvm ? value_get(t->config, "accelerator") : NULL;
     if (!v || v->kind != VALUE_STRING || !str_eq(v->str.s, "kvm") ||
-        constrains(&t->constraints, attribute))
+        canonical_constrains(&t->constraints, attribute))
         return;
     struct constraint *c = mem_new(ctx, struct constraint);
     *c = (struct constraint){.l_target = mem_strdup(ctx, attribute),
@@ -431,9 +431,9 @@ job_imply_constraints(const void *ctx, struct job *j)
         struct task_group *g = j->task_groups.v[i];
         for (size_t k = 0; k < g->tasks.n; k++)
             imply_kvm(ctx, g->tasks.v[k]);
-        const char *want = signals(ctx, g);
-        if (!want || constrains(&j->constraints, attribute) ||
-            constrains(&g->constraints, attribute))
+        const char *want = canonical_signals(ctx, g);
+        if (!want || canonical_constrains(&j->constraints, attribute) ||
+            canonical_constrains(&g->constraints, attribute))
             continue;
         struct constraint *c = mem_new(ctx, struct constraint);
         c->l_target = mem_strdup(ctx, attribute);

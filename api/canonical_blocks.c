@@ -51,7 +51,7 @@ check_restart(const void *ctx, struct service_check *c, const struct check_resta
 }
 
 static void
-connect(const void *ctx, struct consul_connect *c)
+canonical_blocks_connect(const void *ctx, struct consul_connect *c)
 {
     if (c && c->gateway && c->gateway->proxy)
         set_opt(&c->gateway->proxy->connect_timeout, 5 * SECOND);
@@ -71,14 +71,14 @@ connect(const void *ctx, struct consul_connect *c)
 }
 
 static void
-service(const void *ctx, struct service *s, const char *name)
+canonical_blocks_service(const void *ctx, struct service *s, const char *name)
 {
     set_str(ctx, &s->name, name);
     set_str(ctx, &s->address_mode, "auto");
     set_str(ctx, &s->on_update, "require_healthy");
     set_str(ctx, &s->provider, "consul");
     set_str(ctx, &s->cluster, "default");
-    connect(ctx, s->connect);
+    canonical_blocks_connect(ctx, s->connect);
     if (s->weights) {
         s->weights->passing = s->weights->passing > 0 ? s->weights->passing : 1;
         s->weights->warning = s->weights->warning > 0 ? s->weights->warning : 1;
@@ -93,7 +93,7 @@ service(const void *ctx, struct service *s, const char *name)
 /* --- task --- */
 
 static void
-artifact(const void *ctx, struct task_artifact *a)
+canonical_blocks_artifact(const void *ctx, struct task_artifact *a)
 {
     set_str(ctx, &a->getter_mode, "any");
     set_bool(&a->getter_insecure, false);
@@ -106,7 +106,7 @@ artifact(const void *ctx, struct task_artifact *a)
 }
 
 static const char *
-upper(const void *ctx, const char *s)
+canonical_blocks_upper(const void *ctx, const char *s)
 {
     char *up = mem_strdup(ctx, s);
     for (char *p = up; *p; p++)
@@ -114,11 +114,12 @@ upper(const void *ctx, const char *s)
     return up;
 }
 
-static void template(const void *ctx, struct template *t)
+static void
+canonical_blocks_template(const void *ctx, struct template *t)
 {
     set_str(ctx, &t->change_mode, "restart");
     if (!str_empty(t->change_signal))
-        t->change_signal = upper(ctx, t->change_signal);
+        t->change_signal = canonical_blocks_upper(ctx, t->change_signal);
     else if (str_eq(t->change_mode, "signal"))
         t->change_signal = mem_strdup(ctx, "SIGHUP");
     set_bool(&t->once, false);
@@ -137,7 +138,7 @@ static void template(const void *ctx, struct template *t)
 }
 
 static void
-vault(const void *ctx, struct vault *v)
+canonical_blocks_vault(const void *ctx, struct vault *v)
 {
     set_bool(&v->env, true);
     set_bool(&v->disable_file, false);
@@ -148,7 +149,7 @@ vault(const void *ctx, struct vault *v)
 }
 
 static void
-devices(struct resources *r, const void *ctx)
+canonical_blocks_devices(struct resources *r, const void *ctx)
 {
     for (size_t i = 0; i < r->devices.n; i++) {
         struct requested_device *d = r->devices.v[i];
@@ -161,20 +162,22 @@ devices(struct resources *r, const void *ctx)
 }
 
 static void
-task(const void *ctx, const struct job *j, const struct task_group *g, struct task *t)
+canonical_blocks_task(const void *ctx, const struct job *j, const struct task_group *g,
+                      struct task *t)
 {
     for (size_t i = 0; i < t->services.n; i++)
-        service(ctx, t->services.v[i], mem_printf(ctx, "%s-%s-%s", j->name, g->name, t->name));
+        canonical_blocks_service(ctx, t->services.v[i],
+                                 mem_printf(ctx, "%s-%s-%s", j->name, g->name, t->name));
     for (size_t i = 0; i < t->artifacts.n; i++)
-        artifact(ctx, t->artifacts.v[i]);
+        canonical_blocks_artifact(ctx, t->artifacts.v[i]);
     for (size_t i = 0; i < t->templates.n; i++)
-        template(ctx, t->templates.v[i]);
+        canonical_blocks_template(ctx, t->templates.v[i]);
     for (size_t i = 0; i < t->volume_mounts.n; i++) {
         set_bool(&t->volume_mounts.v[i]->read_only, false);
         set_str(ctx, &t->volume_mounts.v[i]->propagation_mode, "private");
     }
     if (t->vault)
-        vault(ctx, t->vault);
+        canonical_blocks_vault(ctx, t->vault);
     if (t->consul)
         set_str(ctx, &t->consul->cluster, "default");
     if (t->csi_plugin_config) {
@@ -183,7 +186,7 @@ task(const void *ctx, const struct job *j, const struct task_group *g, struct ta
         set_str(ctx, &c->stage_publish_base_dir, "/local/csi");
         c->health_timeout = c->health_timeout ? c->health_timeout : 30 * SECOND;
     }
-    devices(t->resources, ctx);
+    canonical_blocks_devices(t->resources, ctx);
 }
 
 /* --- group --- */
@@ -229,7 +232,7 @@ canonical_blocks(const void *ctx, const struct job *j, struct task_group *g)
         set_str(ctx, &g->disconnect->reconcile, "best_score");
     }
     for (size_t i = 0; i < g->services.n; i++)
-        service(ctx, g->services.v[i], mem_printf(ctx, "%s-%s", j->name, g->name));
+        canonical_blocks_service(ctx, g->services.v[i], mem_printf(ctx, "%s-%s", j->name, g->name));
     for (size_t i = 0; i < g->tasks.n; i++)
-        task(ctx, j, g, g->tasks.v[i]);
+        canonical_blocks_task(ctx, j, g, g->tasks.v[i]);
 }

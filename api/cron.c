@@ -238,7 +238,7 @@ static const struct {
 
 /* Words stand for fields wherever they are. */
 static char *
-expand(const void *ctx, const char *text)
+cron_expand(const void *ctx, const char *text)
 {
     char *out = mem_strdup(ctx, "");
     for (const char *p = text; *p != '\0';) {
@@ -266,8 +266,8 @@ cron_parse(const char *text, struct cron *ret, struct err *e)
 
     if (strlen(text) > JOB_CRON_MAX)
         return err_set(e, -ERR_LIMIT, "longer than %d bytes", JOB_CRON_MAX);
-    for (char *p = strtok_r(expand(tmp, text), " \t\n\v\f\r", &save); p != NULL && n < FIELDS_MAX;
-         p = strtok_r(NULL, " \t\n\v\f\r", &save))
+    for (char *p = strtok_r(cron_expand(tmp, text), " \t\n\v\f\r", &save);
+         p != NULL && n < FIELDS_MAX; p = strtok_r(NULL, " \t\n\v\f\r", &save))
         v[n++] = p;
     if (n < FIELDS_MIN)
         return err_set(e, -ERR_INVALID, "missing field(s)");
@@ -424,7 +424,7 @@ specs_n(const struct periodic_config *p)
 }
 
 static const char *
-spec(const struct periodic_config *p, size_t i)
+cron_spec(const struct periodic_config *p, size_t i)
 {
     return str_empty(p->spec) ? str_or(p->specs.v[i], "") : p->spec;
 }
@@ -438,7 +438,7 @@ cron_set_parse(const void *ctx, const struct periodic_config *p, const struct zo
         return err_set(e, -ERR_LIMIT, "more than %d cron expressions", JOB_CRONS_MAX);
     *ret = (struct cron_set){.n = n, .v = mem_array(ctx, struct cron, n), .zone = z};
     for (size_t i = 0; i < n; i++)
-        if (cron_parse(spec(p, i), &ret->v[i], e) < 0)
+        if (cron_parse(cron_spec(p, i), &ret->v[i], e) < 0)
             return e->code;
     return 0;
 }
@@ -489,8 +489,8 @@ cron_validate(const void *ctx, const struct periodic_config *p, struct str_list 
     }
     for (size_t i = 0; i < specs_n(p) && i < JOB_CRONS_MAX; i++) {
         struct err e = ERR_INIT;
-        if (cron_parse(spec(p, i), &c, &e) < 0)
+        if (cron_parse(cron_spec(p, i), &c, &e) < 0)
             list_add(ctx, *errors,
-                     mem_printf(ctx, "Invalid cron spec \"%.128s\": %s", spec(p, i), e.text));
+                     mem_printf(ctx, "Invalid cron spec \"%.128s\": %s", cron_spec(p, i), e.text));
     }
 }

@@ -56,7 +56,7 @@ struct parser {
 };
 
 static int
-bad(struct parser *p, const char *what)
+filter_bad(struct parser *p, const char *what)
 {
     return err_set(p->e, -ERR_INVALID, "column %zu: %s", (size_t)(p->at - p->start) + 1, what);
 }
@@ -84,7 +84,7 @@ lex_string(struct parser *p, char q)
         }
     }
     if (!*p->s)
-        return bad(p, "unterminated string");
+        return filter_bad(p, "unterminated string");
     p->s++;
     p->text = out;
     p->tok = T_STRING;
@@ -93,7 +93,7 @@ lex_string(struct parser *p, char q)
 }
 
 static int
-next(struct parser *p)
+filter_next_token(struct parser *p)
 {
     static const struct {
         const char *s;
@@ -122,7 +122,7 @@ next(struct parser *p)
     while (word_char(p->s[n]))
         n++;
     if (n == 0)
-        return bad(p, "unexpected character");
+        return filter_bad(p, "unexpected character");
     p->text = mem_strndup(p->ctx, p->s, n);
     p->tok = T_WORD;
     p->s += n;
@@ -157,17 +157,17 @@ step_field(struct parser *p, struct selector *s, const char *name)
 
 /* Steps into `name`: a field of a struct, a key of a map, an element of a list. */
 static int
-step(struct parser *p, struct selector *s, const char *name)
+filter_step(struct parser *p, struct selector *s, const char *name)
 {
     if (s->n == FILTER_PATH_MAX)
-        return bad(p, "the selector is too long");
+        return filter_bad(p, "the selector is too long");
     struct selector_step *st = &s->steps[s->n];
     if (s->spot.shape == FS_ONE)
         return s->spot.type == FT_STRUCT ? step_field(p, s, name)
-                                         : bad(p, "there is nothing to select in this");
+                                         : filter_bad(p, "there is nothing to select in this");
     uint64_t at = 0;
     if (s->spot.shape == FS_LIST && num_parse_u64(name, &at) < 0)
-        return bad(p, "an element of a list is selected by its number");
+        return filter_bad(p, "an element of a list is selected by its number");
     *st = (struct selector_step){.key = s->spot.shape == FS_MAP ? name : NULL, .index = (size_t)at};
     s->n++;
     s->spot = spot_element(&s->spot);
@@ -186,12 +186,12 @@ step_first(struct parser *p, struct selector *s, const char *name)
             s->spot = s->start = v->spot;
             return 0;
         }
-    return step(p, s, name);
+    return filter_step(p, s, name);
 }
 
 /* A part of a JSON pointer as what it stands for (RFC 6901, 4): "~1" is a slash, "~0" a tilde. */
 static void
-unescape(char *s)
+filter_unescape(char *s)
 {
     char *out = s;
     for (; *s; s++) {
@@ -216,15 +216,16 @@ parse_pointer(struct parser *p, struct selector *s, const char *text)
 
     for (const char *at = text; *at; at++)
         if (!pointer_char(*at))
-            return bad(p, "a selector in quotes is made of letters, digits and any of -_.~:|/");
+            return filter_bad(p,
+                              "a selector in quotes is made of letters, digits and any of -_.~:|/");
     for (const char *at = text; r == 0 && *at;) {
         size_t n = strcspn(++at, "/");
         char *part = mem_strndup(p->ctx, at, n);
-        unescape(part);
+        filter_unescape(part);
         if (n == 0)
-            r = bad(p, "a part of the selector is empty");
+            r = filter_bad(p, "a part of the selector is empty");
         else
-            r = at == text + 1 ? step_first(p, s, part) : step(p, s, part);
+            r = at == text + 1 ? step_first(p, s, part) : filter_step(p, s, part);
         at += n;
     }
     return r;
@@ -240,18 +241,18 @@ parse_selector(struct parser *p, struct selector *s, const char *first, bool poi
 
     while (r == 0 && (p->tok == T_DOT || p->tok == T_LBRACKET)) {
         bool index = p->tok == T_LBRACKET;
-        r = next(p);
+        r = filter_next_token(p);
         if (r < 0)
             return r;
         if (!p->text || (p->tok == T_STRING) != index)
-            return bad(p, "malformed selector");
-        r = step(p, s, p->text);
+            return filter_bad(p, "malformed selector");
+        r = filter_step(p, s, p->text);
         if (r == 0)
-            r = next(p);
+            r = filter_next_token(p);
         if (r == 0 && index) {
             if (p->tok != T_RBRACKET)
-                return bad(p, "']' is missing");
-            r = next(p);
+                return filter_bad(p, "']' is missing");
+            r = filter_next_token(p);
         }
     }
     return r;
@@ -263,17 +264,17 @@ take_value(struct parser *p, struct node_expr *n)
     char *dot;
 
     if (p->tok != T_WORD && p->tok != T_STRING)
-        return bad(p, "a value is missing");
+        return filter_bad(p, "a value is missing");
     n->value = p->text;
     bool word = p->tok == T_WORD;
-    int r = next(p);
+    int r = filter_next_token(p);
     if (r == 0 && word && p->tok == T_DOT) { /* a fraction or an unquoted dotted word */
-        r = next(p);
+        r = filter_next_token(p);
         if (r < 0 || p->tok != T_WORD)
-            return r < 0 ? r : bad(p, "malformed value");
+            return r < 0 ? r : filter_bad(p, "malformed value");
         dot = mem_printf(p->ctx, "%s.%s", n->value, p->text);
         n->value = dot;
-        r = next(p);
+        r = filter_next_token(p);
     }
     return r;
 }
@@ -287,23 +288,23 @@ parse_operator(struct parser *p, struct node_expr *n)
     if (p->tok == T_EQ || p->tok == T_NE) {
         n->op = OP_EQUAL;
         n->negate = p->tok == T_NE;
-        int r = next(p);
+        int r = filter_next_token(p);
         return r < 0 ? r : take_value(p, n);
     }
     if (is_word(p, "is")) {
-        int r = next(p);
+        int r = filter_next_token(p);
         if (r == 0 && is_word(p, "not")) {
             n->negate = true;
-            r = next(p);
+            r = filter_next_token(p);
         }
         if (r < 0 || (!is_word(p, "empty") && !is_word(p, "nil")))
-            return r < 0 ? r : bad(p, "'empty' or 'nil' is missing");
+            return r < 0 ? r : filter_bad(p, "'empty' or 'nil' is missing");
         n->op = is_word(p, "nil") ? OP_NIL : OP_EMPTY;
-        return next(p);
+        return filter_next_token(p);
     }
     if (is_word(p, "not")) {
         negate = true;
-        int r = next(p);
+        int r = filter_next_token(p);
         if (r < 0)
             return r;
     }
@@ -312,9 +313,10 @@ parse_operator(struct parser *p, struct node_expr *n)
     else if (is_word(p, "matches"))
         n->op = OP_MATCHES;
     else
-        return bad(p, "an operator is missing (==, !=, in, contains, matches, is empty, is nil)");
+        return filter_bad(
+            p, "an operator is missing (==, !=, in, contains, matches, is empty, is nil)");
     n->negate = negate;
-    int r = next(p);
+    int r = filter_next_token(p);
     return r < 0 ? r : take_value(p, n);
 }
 
@@ -324,21 +326,21 @@ parse_in(struct parser *p, struct node_expr *n)
 {
     if (is_word(p, "not")) {
         n->negate = true;
-        int r = next(p);
+        int r = filter_next_token(p);
         if (r < 0)
             return r;
     }
     if (!is_word(p, "in"))
-        return bad(p, "'in' is missing");
-    int r = next(p);
+        return filter_bad(p, "'in' is missing");
+    int r = filter_next_token(p);
     if (r < 0)
         return r;
     if (p->tok != T_WORD && !p->pointer)
-        return bad(p, "a selector is missing");
+        return filter_bad(p, "a selector is missing");
     char *first = p->text;
     bool pointer = p->pointer;
     n->op = OP_CONTAINS;
-    r = next(p);
+    r = filter_next_token(p);
     return r < 0 ? r : parse_selector(p, &n->sel, first, pointer);
 }
 
@@ -349,15 +351,15 @@ parse_match(struct parser *p, struct node_expr *n)
     bool string = p->tok == T_STRING, pointer = p->pointer;
 
     if (!text)
-        return bad(p, "a selector or value is missing");
-    int r = next(p);
+        return filter_bad(p, "a selector or value is missing");
+    int r = filter_next_token(p);
     if (r < 0)
         return r;
     /* "x" in Field, x not in Field; but Field not contains x */
     struct parser ahead = *p;
     bool in = is_word(p, "in");
     if (is_word(p, "not")) {
-        if (next(&ahead) < 0)
+        if (filter_next_token(&ahead) < 0)
             return -ERR_INVALID;
         in = is_word(&ahead, "in");
     }
@@ -375,9 +377,9 @@ parse_match(struct parser *p, struct node_expr *n)
 static struct node_expr *parse_or(struct parser *p);
 
 static int
-expect(struct parser *p, enum token t, const char *what)
+filter_expect(struct parser *p, enum token t, const char *what)
 {
-    return p->tok == t ? next(p) : bad(p, what);
+    return p->tok == t ? filter_next_token(p) : filter_bad(p, what);
 }
 
 /* The names behind "as"; "_" is NULL. */
@@ -386,23 +388,23 @@ parse_names(struct parser *p, const char *ret[2])
 {
     for (int i = 0; i < 2; i++) {
         if (p->tok != T_WORD)
-            return bad(p, "a name is missing");
+            return filter_bad(p, "a name is missing");
         ret[i] = strcmp(p->text, "_") == 0 ? NULL : p->text;
-        int r = next(p);
+        int r = filter_next_token(p);
         if (r < 0 || i == 1)
             return r;
         if (p->tok != T_COMMA) {
             ret[1] = NULL;
             return 1;
         }
-        if (next(p) < 0)
+        if (filter_next_token(p) < 0)
             return -ERR_INVALID;
     }
     return 0;
 }
 
 static int
-bind(struct parser *p, struct var *v, const char *name, struct spot spot)
+filter_bind(struct parser *p, struct var *v, const char *name, struct spot spot)
 {
     if (name == NULL)
         return -1;
@@ -423,24 +425,25 @@ parse_each(struct parser *p, struct node_expr *n, const char *first, bool pointe
 
     int r = parse_selector(p, &n->sel, first, pointer);
     if (r == 0 && n->sel.spot.shape == FS_ONE)
-        r = bad(p, "any and all are for lists and maps");
+        r = filter_bad(p, "any and all are for lists and maps");
     if (r == 0 && !is_word(p, "as"))
-        r = bad(p, "'as' is missing");
+        r = filter_bad(p, "'as' is missing");
     if (r == 0)
-        r = next(p);
+        r = filter_next_token(p);
     if (r < 0 || (r = parse_names(p, names)) < 0)
         return r;
     bool map = n->sel.spot.shape == FS_MAP, one = r == 1;
     struct spot key_spot = {.type = map ? FT_STRING : FT_INT, .name = "a key"};
     if (p->n_vars + 2 > FILTER_VARS_MAX)
-        return bad(p, "there are too many names");
-    n->key_var = bind(p, &key, one && !map ? NULL : names[0], key_spot);
-    n->value_var = bind(p, &value, one && !map ? names[0] : names[1], spot_element(&n->sel.spot));
-    r = expect(p, T_LBRACE, "'{' is missing");
+        return filter_bad(p, "there are too many names");
+    n->key_var = filter_bind(p, &key, one && !map ? NULL : names[0], key_spot);
+    n->value_var =
+        filter_bind(p, &value, one && !map ? names[0] : names[1], spot_element(&n->sel.spot));
+    r = filter_expect(p, T_LBRACE, "'{' is missing");
     if (r == 0 && (n->a = parse_or(p)) == NULL)
         r = -ERR_INVALID;
     if (r == 0)
-        r = expect(p, T_RBRACE, "'}' is missing");
+        r = filter_expect(p, T_RBRACE, "'}' is missing");
     p->vars = outer;
     p->n_vars = n_vars;
     return r;
@@ -454,23 +457,23 @@ begins_each(const struct parser *p)
     struct err ignored = ERR_INIT;
 
     ahead.e = &ignored;
-    return (is_word(p, "any") || is_word(p, "all")) && next(&ahead) == 0 &&
+    return (is_word(p, "any") || is_word(p, "all")) && filter_next_token(&ahead) == 0 &&
            (ahead.tok == T_WORD || ahead.pointer) && !is_word(&ahead, "is") &&
            !is_word(&ahead, "not") && !is_word(&ahead, "contains") && !is_word(&ahead, "matches") &&
            !is_word(&ahead, "in");
 }
 
 static struct node_expr *
-each(struct parser *p)
+filter_each(struct parser *p)
 {
     struct node_expr *n = mem_new(p->ctx, struct node_expr);
 
     n->op = is_word(p, "any") ? OP_ANY : OP_ALL;
-    if (next(p) < 0)
+    if (filter_next_token(p) < 0)
         return NULL;
     const char *first = p->text;
     bool pointer = p->pointer;
-    return next(p) < 0 || parse_each(p, n, first, pointer) < 0 ? NULL : n;
+    return filter_next_token(p) < 0 || parse_each(p, n, first, pointer) < 0 ? NULL : n;
 }
 
 static struct node_expr *
@@ -479,25 +482,25 @@ parse_unary(struct parser *p)
     struct node_expr *n = NULL;
 
     if (++p->depth > FILTER_DEPTH_MAX) {
-        bad(p, "the expression is nested too deep");
+        filter_bad(p, "the expression is nested too deep");
         return NULL;
     }
     if (is_word(p, "not")) {
         n = mem_new(p->ctx, struct node_expr);
         n->op = OP_NOT;
-        if (next(p) < 0 || !(n->a = parse_unary(p)))
+        if (filter_next_token(p) < 0 || !(n->a = parse_unary(p)))
             return NULL;
     } else if (p->tok == T_OPEN) {
-        if (next(p) < 0 || !(n = parse_or(p)))
+        if (filter_next_token(p) < 0 || !(n = parse_or(p)))
             return NULL;
         if (p->tok != T_CLOSE) {
-            bad(p, "')' is missing");
+            filter_bad(p, "')' is missing");
             return NULL;
         }
-        if (next(p) < 0)
+        if (filter_next_token(p) < 0)
             return NULL;
     } else if (begins_each(p)) {
-        if (!(n = each(p)))
+        if (!(n = filter_each(p)))
             return NULL;
     } else {
         n = mem_new(p->ctx, struct node_expr);
@@ -522,7 +525,7 @@ parse_chain(struct parser *p, const char *word, enum filter_op op,
     n->a = first;
     tail = &first->next;
     while (is_word(p, word)) {
-        if (next(p) < 0 || !(*tail = sub(p)))
+        if (filter_next_token(p) < 0 || !(*tail = sub(p)))
             return NULL;
         tail = &(*tail)->next;
     }
@@ -549,10 +552,10 @@ filter_compile(const void *ctx, const struct type *t, const char *text, struct e
 
     if (strlen(text) > FILTER_BYTES_MAX)
         err_set(e, -ERR_LIMIT, "the expression is longer than %d bytes", FILTER_BYTES_MAX);
-    else if (next(&p) == 0)
+    else if (filter_next_token(&p) == 0)
         f->root = parse_or(&p);
     if (f->root && p.tok != T_END) {
-        bad(&p, "unexpected text after the expression");
+        filter_bad(&p, "unexpected text after the expression");
         f->root = NULL;
     }
     if (!f->root) {

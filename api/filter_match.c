@@ -74,7 +74,7 @@ pair_size(uint8_t type)
 }
 
 static struct any_list
-elements(const void *at)
+filter_match_elements(const void *at)
 {
     struct any_list l;
     memcpy(&l, at, sizeof(l));
@@ -82,7 +82,7 @@ elements(const void *at)
 }
 
 static const void *
-deref(const struct spot *s, const void *at)
+filter_match_deref(const struct spot *s, const void *at)
 {
     return at && s->shape == FS_ONE && s->type == FT_STRUCT ? *(void *const *)at : at;
 }
@@ -96,12 +96,12 @@ step_into(const struct selector_step *st, const struct spot *s, const void *at)
         const char *e = codec_map_find(at, pair_size(s->type), st->key);
         return e ? e + sizeof(const char *) : NULL;
     }
-    struct any_list l = elements(at);
+    struct any_list l = filter_match_elements(at);
     return st->index < l.n ? l.v + st->index * elem_size(s->type) : NULL;
 }
 
 static const void *
-resolve(const struct match *m, const struct selector *sel)
+filter_match_resolve(const struct match *m, const struct selector *sel)
 {
     const void *at = sel->var < 0 ? m->obj : m->vars[sel->var];
     struct spot s = sel->start;
@@ -113,7 +113,7 @@ resolve(const struct match *m, const struct selector *sel)
             s = (struct spot){.type = st->field->type, .shape = st->field->shape};
         else
             s = spot_element(&s);
-        at = deref(&s, at);
+        at = filter_match_deref(&s, at);
     }
     return at;
 }
@@ -249,7 +249,7 @@ contains_at(const struct node_expr *n, const struct place *p)
     if (p->spot->shape == FS_MAP)
         return codec_map_find(p->at, pair_size(type), n->value) != NULL;
     if (p->spot->shape == FS_LIST) {
-        struct any_list l = elements(p->at);
+        struct any_list l = filter_match_elements(p->at);
         struct spot s = spot_element(p->spot);
         for (size_t i = 0; i < l.n; i++) {
             struct place e = {.at = l.v + i * elem_size(type), .spot = &s};
@@ -273,7 +273,7 @@ static bool
 empty_at(const struct place *p)
 {
     if (p->spot->shape != FS_ONE)
-        return elements(p->at).n == 0;
+        return filter_match_elements(p->at).n == 0;
     if (p->spot->type == FT_STRING)
         return str_empty(*(const char *const *)p->at);
     return ((const struct bytes *)p->at)->n == 0;
@@ -283,7 +283,7 @@ static bool
 nil_at(const struct place *p)
 {
     if (p->spot->shape != FS_ONE)
-        return elements(p->at).v == NULL;
+        return filter_match_elements(p->at).v == NULL;
     if (p->spot->opt) /* `set` is the first member of each */
         return !*(const bool *)p->at;
     /* a struct that is there is not */
@@ -293,7 +293,7 @@ nil_at(const struct place *p)
 static bool
 match_leaf(const struct match *m, const struct node_expr *n)
 {
-    struct place p = {.at = resolve(m, &n->sel), .spot = &n->sel.spot};
+    struct place p = {.at = filter_match_resolve(m, &n->sel), .spot = &n->sel.spot};
     bool r;
 
     if (!p.at)
@@ -315,8 +315,8 @@ static bool
 match_each(struct match *m, const struct node_expr *n)
 {
     const struct spot *s = &n->sel.spot;
-    const void *at = resolve(m, &n->sel);
-    struct any_list l = at ? elements(at) : (struct any_list){0};
+    const void *at = filter_match_resolve(m, &n->sel);
+    struct any_list l = at ? filter_match_elements(at) : (struct any_list){0};
     bool map = s->shape == FS_MAP, any = n->op == OP_ANY;
     size_t size = map ? pair_size(s->type) : elem_size(s->type);
     struct spot element = spot_element(s);
@@ -328,7 +328,8 @@ match_each(struct match *m, const struct node_expr *n)
             m->vars[n->key_var] = map ? (const void *)e : &m->numbers[n->key_var];
         }
         if (n->value_var >= 0)
-            m->vars[n->value_var] = deref(&element, map ? e + sizeof(const char *) : e);
+            m->vars[n->value_var] =
+                filter_match_deref(&element, map ? e + sizeof(const char *) : e);
         if (match_expr(m, n->a) == any)
             return any;
     }

@@ -16,7 +16,7 @@
 
 /* What has a place of its own, and what Nomad leaves out. */
 static bool
-skip(const struct type *t, const struct field *f)
+jobdiff_skip(const struct type *t, const struct field *f)
 {
     static const struct {
         const struct type *t;
@@ -42,7 +42,7 @@ skip(const struct type *t, const struct field *f)
 
 /* Nomad's order of objects; what is not named comes last. */
 static size_t
-rank(const char *object)
+jobdiff_rank(const char *object)
 {
     static const char *const order[] = {
         "Datacenters",   "Constraint", "Affinity",      "Spread",  "Config",
@@ -58,7 +58,8 @@ static void
 put_in_order(struct object_diff_list *l)
 {
     for (size_t i = 1; i < l->n; i++)
-        for (size_t k = i; k > 0 && rank(l->v[k]->name) < rank(l->v[k - 1]->name); k--) {
+        for (size_t k = i; k > 0 && jobdiff_rank(l->v[k]->name) < jobdiff_rank(l->v[k - 1]->name);
+             k--) {
             struct object_diff *o = l->v[k];
             l->v[k] = l->v[k - 1];
             l->v[k - 1] = o;
@@ -66,7 +67,7 @@ put_in_order(struct object_diff_list *l)
 }
 
 static const char *
-name(const struct type *t, const struct field *f)
+jobdiff_name(const struct type *t, const struct field *f)
 {
     static const char *const names[][2] = {
         {"Constraints", "Constraint"},
@@ -219,7 +220,7 @@ group_diff_cmp(const void *a, const void *b)
 struct job_diff *
 job_diff(const void *ctx, const struct job *old, const struct job *new, bool contextual)
 {
-    const struct diff_rules rules = {contextual, skip, name};
+    const struct diff_rules rules = {contextual, jobdiff_skip, jobdiff_name};
     struct job_diff *d = type_new(ctx, &type_job_diff);
     d->id = mem_strdup(d, old ? old->id : new->id);
     struct diff_object *o = diff_structs(d, &rules, "Job", &type_job, old, new);

@@ -66,7 +66,7 @@ pool_check(const struct node_pool *p, struct err *e)
 }
 
 static const struct node_pool_scheduler_configuration *
-own(const struct node_pool *p)
+pool_own(const struct node_pool *p)
 {
     return p != NULL ? p->scheduler_configuration : NULL;
 }
@@ -74,15 +74,15 @@ own(const struct node_pool *p)
 const char *
 pool_algorithm(const struct node_pool *p, const struct scheduler_configuration *all)
 {
-    if (own(p) != NULL && !str_empty(own(p)->scheduler_algorithm))
-        return own(p)->scheduler_algorithm;
+    if (pool_own(p) != NULL && !str_empty(pool_own(p)->scheduler_algorithm))
+        return pool_own(p)->scheduler_algorithm;
     return all != NULL ? all->scheduler_algorithm : NULL;
 }
 
 bool
 pool_oversubscribes(const struct node_pool *p, const struct scheduler_configuration *all)
 {
-    if (own(p) != NULL && own(p)->memory_oversubscription_enabled.set)
-        return own(p)->memory_oversubscription_enabled.v;
+    if (pool_own(p) != NULL && pool_own(p)->memory_oversubscription_enabled.set)
+        return pool_own(p)->memory_oversubscription_enabled.v;
     return all != NULL && all->memory_oversubscription_enabled;
 }

@@ -28,7 +28,7 @@ struct check {
 };
 
 __attribute__((format(printf, 2, 3))) static void
-complain(const struct check *c, const char *fmt, ...)
+validate_blocks_complain(const struct check *c, const char *fmt, ...)
 {
     if (c->errors->n >= JOB_ERRORS_MAX)
         return;
@@ -50,7 +50,7 @@ one_of(const char *s, const char *const *words)
 
 /* What its file says is interpolated later cannot be looked at. */
 static bool
-interpolated(const char *s)
+validate_blocks_interpolated(const char *s)
 {
     return strstr(str_or(s, ""), "${") != NULL;
 }
@@ -58,7 +58,7 @@ interpolated(const char *s)
 /* Out of the allocation's directory, from the task's in it (../alloc is inside): what the client
  * will check once more when it is there. */
 static bool
-escapes(const char *path)
+validate_blocks_escapes(const char *path)
 {
     int depth = 1;
     for (const char *p = path; *p && depth >= 0;) {
@@ -77,31 +77,32 @@ static void
 change_mode(const struct check *c, const char *what, const char *mode, const char *signal)
 {
     if (str_eq(str_or(mode, ""), "signal") && str_empty(signal))
-        complain(c, "%s: change_mode \"signal\" needs a change_signal", what);
+        validate_blocks_complain(c, "%s: change_mode \"signal\" needs a change_signal", what);
     if (!str_eq(str_or(mode, ""), "signal") && !str_empty(signal) &&
         !ONE_OF(what, "template", "vault"))
-        complain(c, "%s: change_signal goes with change_mode \"signal\"", what);
+        validate_blocks_complain(c, "%s: change_signal goes with change_mode \"signal\"", what);
 }
 
 /* --- group --- */
 
 /* The watchdog of the node ends what it has launched, and clocks may differ (doc/fencing.md). */
 static void
-fence(const struct check *c, const struct job *j, const struct task_group *g)
+validate_blocks_fence(const struct check *c, const struct job *j, const struct task_group *g)
 {
     const struct update_strategy *u = g->update ? g->update : j->update;
     if (!g->disconnect->fence)
         return;
     if (g->disconnect->lost_after.v < FENCE_LOST_AFTER_LEAST)
-        complain(c, "disconnect: fence needs a lost_after of 10s or more");
+        validate_blocks_complain(c, "disconnect: fence needs a lost_after of 10s or more");
     if (!ONE_OF(j->type, JOB_SERVICE, JOB_BATCH))
-        complain(c, "disconnect: fence is for service and batch jobs");
+        validate_blocks_complain(c, "disconnect: fence is for service and batch jobs");
     if (u && u->canary > 0)
-        complain(c, "disconnect: fence excludes canaries, which run beside what they replace");
+        validate_blocks_complain(
+            c, "disconnect: fence excludes canaries, which run beside what they replace");
     for (size_t i = 0; i < g->tasks.n; i++) {
         const struct driver_can *can = driver_can(g->tasks.v[i]->driver);
         if (can != NULL && !can->launch)
-            complain(
+            validate_blocks_complain(
                 c,
                 "disconnect: fence is not for driver \"%s\": its engine runs on without the client",
                 g->tasks.v[i]->driver);
@@ -109,21 +110,24 @@ fence(const struct check *c, const struct job *j, const struct task_group *g)
 }
 
 static void
-disconnect(const struct check *c, const struct job *j, const struct task_group *g)
+validate_blocks_disconnect(const struct check *c, const struct job *j, const struct task_group *g)
 {
     const struct disconnect_strategy *d = g->disconnect;
     if (!d)
         return;
-    fence(c, j, g);
+    validate_blocks_fence(c, j, g);
     if (d->lost_after.v < 0 || d->stop_on_client_after.v < 0)
-        complain(c, "disconnect: lost_after and stop_on_client_after may not be negative");
+        validate_blocks_complain(
+            c, "disconnect: lost_after and stop_on_client_after may not be negative");
     if (d->stop_on_client_after.set && !ONE_OF(j->type, JOB_SERVICE, JOB_BATCH))
-        complain(c, "disconnect: stop_on_client_after is for service and batch jobs");
+        validate_blocks_complain(c,
+                                 "disconnect: stop_on_client_after is for service and batch jobs");
     if (d->stop_on_client_after.set && d->lost_after.v != 0)
-        complain(c, "disconnect: lost_after and stop_on_client_after exclude each other");
+        validate_blocks_complain(
+            c, "disconnect: lost_after and stop_on_client_after exclude each other");
     if (!ONE_OF(d->reconcile, "", "best_score", "keep_original", "keep_replacement",
                 "longest_running"))
-        complain(
+        validate_blocks_complain(
             c,
             "disconnect: reconcile \"%s\" is not best_score, keep_original, keep_replacement or "
             "longest_running",
@@ -151,59 +155,63 @@ validate_group_warnings(const void *ctx, const struct task_group *g, struct str_
 }
 
 static void
-scaling(const struct check *c, const struct task_group *g)
+validate_blocks_scaling(const struct check *c, const struct task_group *g)
 {
     const struct scaling_policy *s = g->scaling;
     if (!s)
         return;
     if (!str_eq(str_or(s->type, ""), "horizontal"))
-        complain(c, "scaling: the type of a group's policy is \"horizontal\", not \"%s\"",
-                 str_or(s->type, ""));
+        validate_blocks_complain(
+            c, "scaling: the type of a group's policy is \"horizontal\", not \"%s\"",
+            str_or(s->type, ""));
     if (!s->max.set || s->max.v < 0)
-        complain(c, "scaling: max is needed, and may not be negative");
+        validate_blocks_complain(c, "scaling: max is needed, and may not be negative");
     else if (s->max.v < s->min.v)
-        complain(c, "scaling: max is less than min");
+        validate_blocks_complain(c, "scaling: max is less than min");
     if (s->min.v < 0)
-        complain(c, "scaling: min may not be negative");
+        validate_blocks_complain(c, "scaling: min may not be negative");
     if (s->max.set && g->count.v > s->max.v)
-        complain(c, "scaling: count is more than max");
+        validate_blocks_complain(c, "scaling: count is more than max");
     if (g->count.v < s->min.v)
-        complain(c, "scaling: count is less than min");
+        validate_blocks_complain(c, "scaling: count is less than min");
 }
 
 static void
-volume(const struct check *c, const struct job *j, const struct task_group *g,
-       const struct volume_request *v)
+validate_blocks_volume(const struct check *c, const struct job *j, const struct task_group *g,
+                       const struct volume_request *v)
 {
     const char *name = str_or(v->name, "");
     bool csi = str_eq(str_or(v->type, ""), "csi"), lone = g->count.v > 1 && !v->per_alloc;
     if (!ONE_OF(v->type, "host", "csi"))
-        complain(c, "volume \"%s\": type \"%s\" is not host or csi", name, str_or(v->type, ""));
+        validate_blocks_complain(c, "volume \"%s\": type \"%s\" is not host or csi", name,
+                                 str_or(v->type, ""));
     if (str_empty(v->source))
-        complain(c, "volume \"%s\": the source is missing", name);
+        validate_blocks_complain(c, "volume \"%s\": the source is missing", name);
     if (csi && (str_empty(v->access_mode) || str_empty(v->attachment_mode)))
-        complain(c, "volume \"%s\": a CSI volume needs an access_mode and an attachment_mode",
-                 name);
+        validate_blocks_complain(
+            c, "volume \"%s\": a CSI volume needs an access_mode and an attachment_mode", name);
     if (!csi && v->mount_options)
-        complain(c, "volume \"%s\": mount_options are for CSI volumes", name);
+        validate_blocks_complain(c, "volume \"%s\": mount_options are for CSI volumes", name);
     if (csi && v->sticky)
-        complain(c, "volume \"%s\": sticky is for host volumes", name);
+        validate_blocks_complain(c, "volume \"%s\": sticky is for host volumes", name);
     if (v->per_alloc && v->sticky)
-        complain(c, "volume \"%s\": per_alloc and sticky exclude each other", name);
+        validate_blocks_complain(c, "volume \"%s\": per_alloc and sticky exclude each other", name);
     if (v->per_alloc && ONE_OF(j->type, JOB_SYSTEM, JOB_SYSBATCH))
-        complain(c, "volume \"%s\": a %s job has no per_alloc volumes", name, j->type);
+        validate_blocks_complain(c, "volume \"%s\": a %s job has no per_alloc volumes", name,
+                                 j->type);
     if (v->per_alloc && g->update && g->update->canary > 0)
-        complain(c, "volume \"%s\": canaries cannot have per_alloc volumes", name);
+        validate_blocks_complain(c, "volume \"%s\": canaries cannot have per_alloc volumes", name);
     if (ONE_OF(v->access_mode, "single-node-reader-only", "multi-node-reader-only") &&
         !v->read_only)
-        complain(c, "volume \"%s\": access_mode \"%s\" needs read_only = true", name,
-                 v->access_mode);
+        validate_blocks_complain(c, "volume \"%s\": access_mode \"%s\" needs read_only = true",
+                                 name, v->access_mode);
     if (csi && lone &&
         ONE_OF(v->access_mode, "single-node-reader-only", "single-node-writer",
                "multi-node-single-writer"))
-        complain(c, "volume \"%s\": access_mode \"%s\" is for a count of 1", name, v->access_mode);
+        validate_blocks_complain(c, "volume \"%s\": access_mode \"%s\" is for a count of 1", name,
+                                 v->access_mode);
     if (str_eq(str_or(v->attachment_mode, ""), "block-device") && v->mount_options)
-        complain(c, "volume \"%s\": a block-device has no mount_options", name);
+        validate_blocks_complain(c, "volume \"%s\": a block-device has no mount_options", name);
 }
 
 /* --- services --- */
@@ -214,43 +222,51 @@ service_check(const struct check *c, const struct service *s, const struct servi
     const char *name = str_or(s->name, "");
     bool nomad = str_eq(s->provider, "nomad");
     if (!ONE_OF(k->type, "http", "tcp", "script", "grpc"))
-        complain(c, "service \"%s\": check: type \"%s\" is not http, tcp, script or grpc", name,
-                 str_or(k->type, ""));
+        validate_blocks_complain(
+            c, "service \"%s\": check: type \"%s\" is not http, tcp, script or grpc", name,
+            str_or(k->type, ""));
     else if (nomad && !ONE_OF(k->type, "http", "tcp"))
-        complain(c, "service \"%s\": check: type \"%s\" needs provider \"consul\"", name, k->type);
+        validate_blocks_complain(c, "service \"%s\": check: type \"%s\" needs provider \"consul\"",
+                                 name, k->type);
     if (str_eq(str_or(k->type, ""), "http") && str_empty(k->path))
-        complain(c, "service \"%s\": check: an http check needs a path", name);
+        validate_blocks_complain(c, "service \"%s\": check: an http check needs a path", name);
     else if (str_eq(str_or(k->type, ""), "http") && strstr(k->path, "://"))
-        complain(c, "service \"%s\": check: path \"%s\" must be relative", name, k->path);
+        validate_blocks_complain(c, "service \"%s\": check: path \"%s\" must be relative", name,
+                                 k->path);
     if (str_eq(str_or(k->type, ""), "script") && str_empty(k->command))
-        complain(c, "service \"%s\": check: a script check needs a command", name);
+        validate_blocks_complain(c, "service \"%s\": check: a script check needs a command", name);
     if (k->interval < SECOND || k->timeout < SECOND)
-        complain(c, "service \"%s\": check: interval and timeout must be at least 1s", name);
+        validate_blocks_complain(
+            c, "service \"%s\": check: interval and timeout must be at least 1s", name);
     if (k->check_restart && k->check_restart->limit < 0)
-        complain(c, "service \"%s\": check: check_restart: limit may not be negative", name);
+        validate_blocks_complain(
+            c, "service \"%s\": check: check_restart: limit may not be negative", name);
     if (!ONE_OF(k->on_update, "", "require_healthy", "ignore_warnings", "ignore"))
-        complain(c,
-                 "service \"%s\": check: on_update \"%s\" is not require_healthy, ignore_warnings "
-                 "or ignore",
-                 name, k->on_update);
+        validate_blocks_complain(
+            c,
+            "service \"%s\": check: on_update \"%s\" is not require_healthy, ignore_warnings "
+            "or ignore",
+            name, k->on_update);
 }
 
 static void
-service(const struct check *c, const struct service *s)
+validate_blocks_service(const struct check *c, const struct service *s)
 {
     const char *name = str_or(s->name, "");
-    if (!interpolated(name) && strlen(name) > 63)
-        complain(c, "service \"%s\": the name is longer than 63 bytes", name);
+    if (!validate_blocks_interpolated(name) && strlen(name) > 63)
+        validate_blocks_complain(c, "service \"%s\": the name is longer than 63 bytes", name);
     if (!ONE_OF(s->provider, "consul", "nomad"))
-        complain(c, "service \"%s\": provider \"%s\" is not consul or nomad", name, s->provider);
+        validate_blocks_complain(c, "service \"%s\": provider \"%s\" is not consul or nomad", name,
+                                 s->provider);
     if (!ONE_OF(s->address_mode, "auto", "host", "driver", "alloc", "alloc_ipv6"))
-        complain(
+        validate_blocks_complain(
             c, "service \"%s\": address_mode \"%s\" is not auto, host, driver, alloc or alloc_ipv6",
             name, s->address_mode);
     if (!str_empty(s->address) && !str_eq(s->address_mode, "auto"))
-        complain(c, "service \"%s\": an address goes with address_mode \"auto\"", name);
+        validate_blocks_complain(c, "service \"%s\": an address goes with address_mode \"auto\"",
+                                 name);
     if (s->connect && str_eq(s->provider, "nomad"))
-        complain(c, "service \"%s\": connect needs provider \"consul\"", name);
+        validate_blocks_complain(c, "service \"%s\": connect needs provider \"consul\"", name);
     for (size_t i = 0; i < s->checks.n; i++)
         service_check(c, s, s->checks.v[i]);
 }
@@ -260,55 +276,63 @@ validate_group_blocks(const void *ctx, const struct job *j, const struct task_gr
                       struct str_list *errors)
 {
     const struct check c = {ctx, errors};
-    disconnect(&c, j, g);
-    scaling(&c, g);
+    validate_blocks_disconnect(&c, j, g);
+    validate_blocks_scaling(&c, g);
     for (size_t i = 0; i < g->volumes.n; i++)
-        volume(&c, j, g, g->volumes.v[i].v);
+        validate_blocks_volume(&c, j, g, g->volumes.v[i].v);
     for (size_t i = 0; i < g->services.n; i++)
-        service(&c, g->services.v[i]);
+        validate_blocks_service(&c, g->services.v[i]);
 }
 
 /* --- task --- */
 
-static void template(const struct check *c, const struct template *t)
+static void
+validate_blocks_template(const struct check *c, const struct template *t)
 {
     uint64_t perms;
     if (str_empty(t->source_path) == str_empty(t->embedded_tmpl))
-        complain(c, "template: one of source and data is needed, and only one");
+        validate_blocks_complain(c, "template: one of source and data is needed, and only one");
     if (str_empty(t->dest_path))
-        complain(c, "template: the destination is missing");
-    else if (!interpolated(t->dest_path) && escapes(t->dest_path))
-        complain(c, "template: destination \"%s\" leaves the directory of the allocation",
-                 t->dest_path);
+        validate_blocks_complain(c, "template: the destination is missing");
+    else if (!validate_blocks_interpolated(t->dest_path) && validate_blocks_escapes(t->dest_path))
+        validate_blocks_complain(
+            c, "template: destination \"%s\" leaves the directory of the allocation", t->dest_path);
     if (!ONE_OF(t->change_mode, "restart", "signal", "noop", "script"))
-        complain(c, "template: change_mode \"%s\" is not restart, signal, noop or script",
-                 t->change_mode);
+        validate_blocks_complain(
+            c, "template: change_mode \"%s\" is not restart, signal, noop or script",
+            t->change_mode);
     change_mode(c, "template", t->change_mode, t->change_signal);
     if (t->envvars.v && ONE_OF(t->change_mode, "signal"))
-        complain(c, "template: env = true does not go with change_mode \"signal\"");
+        validate_blocks_complain(c, "template: env = true does not go with change_mode \"signal\"");
     if (ONE_OF(t->change_mode, "script") &&
         (!t->change_script || str_empty(t->change_script->command)))
-        complain(c, "template: change_mode \"script\" needs a change_script with a command");
+        validate_blocks_complain(
+            c, "template: change_mode \"script\" needs a change_script with a command");
     if (t->splay.v < 0)
-        complain(c, "template: splay may not be negative");
-    if (!interpolated(t->perms) && (strspn(t->perms, "01234567") != strlen(t->perms) ||
-                                    strlen(t->perms) > 5 || num_parse_u64(t->perms, &perms) < 0))
-        complain(c, "template: perms \"%s\" is not an octal mode such as 0644", t->perms);
+        validate_blocks_complain(c, "template: splay may not be negative");
+    if (!validate_blocks_interpolated(t->perms) &&
+        (strspn(t->perms, "01234567") != strlen(t->perms) || strlen(t->perms) > 5 ||
+         num_parse_u64(t->perms, &perms) < 0))
+        validate_blocks_complain(c, "template: perms \"%s\" is not an octal mode such as 0644",
+                                 t->perms);
     const struct wait_config *w = t->wait;
     if (w && (!w->min.set || !w->max.set || w->min.v > w->max.v))
-        complain(c, "template: wait needs a min and a max that is not less");
+        validate_blocks_complain(c, "template: wait needs a min and a max that is not less");
 }
 
 static void
-artifact(const struct check *c, const struct task_artifact *a)
+validate_blocks_artifact(const struct check *c, const struct task_artifact *a)
 {
     if (str_empty(a->getter_source))
-        complain(c, "artifact: the source is missing");
+        validate_blocks_complain(c, "artifact: the source is missing");
     if (!ONE_OF(a->getter_mode, "any", "file", "dir"))
-        complain(c, "artifact: mode \"%s\" is not any, file or dir", a->getter_mode);
-    if (!interpolated(a->relative_dest) && escapes(str_or(a->relative_dest, "")))
-        complain(c, "artifact: destination \"%s\" leaves the directory of the allocation",
-                 a->relative_dest);
+        validate_blocks_complain(c, "artifact: mode \"%s\" is not any, file or dir",
+                                 a->getter_mode);
+    if (!validate_blocks_interpolated(a->relative_dest) &&
+        validate_blocks_escapes(str_or(a->relative_dest, "")))
+        validate_blocks_complain(
+            c, "artifact: destination \"%s\" leaves the directory of the allocation",
+            a->relative_dest);
 }
 
 static void
@@ -316,59 +340,65 @@ volume_mount(const struct check *c, const struct task_group *g, const struct vol
 {
     __auto_type of = map_get(g->volumes, str_or(m->volume, ""));
     if (str_empty(m->destination))
-        complain(c, "volume_mount: the destination is missing");
-    if (!of && !interpolated(m->volume))
-        complain(c, "volume_mount: the group has no volume \"%s\"", str_or(m->volume, ""));
+        validate_blocks_complain(c, "volume_mount: the destination is missing");
+    if (!of && !validate_blocks_interpolated(m->volume))
+        validate_blocks_complain(c, "volume_mount: the group has no volume \"%s\"",
+                                 str_or(m->volume, ""));
     if (!ONE_OF(m->propagation_mode, "", "private", "host-to-task", "bidirectional"))
-        complain(
+        validate_blocks_complain(
             c,
             "volume_mount: propagation_mode \"%s\" is not private, host-to-task or bidirectional",
             m->propagation_mode);
 }
 
 static void
-devices(const struct check *c, const struct resources *r)
+validate_blocks_devices(const struct check *c, const struct resources *r)
 {
     for (size_t i = 0; i < r->devices.n; i++) {
         const struct requested_device *d = r->devices.v[i];
         if (str_empty(d->name))
-            complain(c, "device: the name is missing: type, vendor/type or vendor/type/name");
+            validate_blocks_complain(
+                c, "device: the name is missing: type, vendor/type or vendor/type/name");
         if (d->count.v < 1)
-            complain(c, "device \"%s\": count must be at least 1", str_or(d->name, ""));
+            validate_blocks_complain(c, "device \"%s\": count must be at least 1",
+                                     str_or(d->name, ""));
         for (size_t k = 0; k < d->constraints.n; k++)
             if (ONE_OF(d->constraints.v[k]->operand, "distinct_hosts", "distinct_property"))
-                complain(c,
-                         "device \"%s\": constraint: operator \"%s\" is for jobs, groups and tasks",
-                         str_or(d->name, ""), d->constraints.v[k]->operand);
+                validate_blocks_complain(
+                    c, "device \"%s\": constraint: operator \"%s\" is for jobs, groups and tasks",
+                    str_or(d->name, ""), d->constraints.v[k]->operand);
     }
     const struct numa *n = r->numa;
     if (n && !ONE_OF(n->affinity, "", "none", "prefer", "require"))
-        complain(c, "numa: affinity \"%s\" is not none, prefer or require", n->affinity);
+        validate_blocks_complain(c, "numa: affinity \"%s\" is not none, prefer or require",
+                                 n->affinity);
     if (n && ONE_OF(n->affinity, "prefer", "require") && r->cores.v < 1)
-        complain(c, "numa: affinity \"%s\" needs cores", n->affinity);
+        validate_blocks_complain(c, "numa: affinity \"%s\" needs cores", n->affinity);
     for (size_t i = 0; n && i < n->devices.n; i++) {
         bool asked = false;
         for (size_t k = 0; k < r->devices.n; k++)
             asked |= str_eq(r->devices.v[k]->name, n->devices.v[i]);
         if (!asked)
-            complain(c, "numa: device \"%s\" is not among the devices of the task",
-                     n->devices.v[i]);
+            validate_blocks_complain(c, "numa: device \"%s\" is not among the devices of the task",
+                                     n->devices.v[i]);
     }
 }
 
 static void
-identities(const struct check *c, const struct task *t)
+validate_blocks_identities(const struct check *c, const struct task *t)
 {
     for (size_t i = 0; i < t->identities.n; i++) {
         const struct workload_identity *w = t->identities.v[i];
         if (w->ttl < 0)
-            complain(c, "identity \"%s\": ttl may not be negative", str_or(w->name, ""));
+            validate_blocks_complain(c, "identity \"%s\": ttl may not be negative",
+                                     str_or(w->name, ""));
         if (w->audience.n == 0)
-            complain(c, "identity \"%s\": aud is missing", str_or(w->name, ""));
+            validate_blocks_complain(c, "identity \"%s\": aud is missing", str_or(w->name, ""));
         change_mode(c, "identity", w->change_mode, w->change_signal);
         for (size_t k = 0; k < i; k++)
             if (str_eq(t->identities.v[k]->name, w->name))
-                complain(c, "two identities are called \"%s\"", str_or(w->name, ""));
+                validate_blocks_complain(c, "two identities are called \"%s\"",
+                                         str_or(w->name, ""));
     }
 }
 
@@ -378,28 +408,29 @@ validate_task_blocks(const void *ctx, const struct task_group *g, const struct t
 {
     const struct check c = {ctx, errors};
     for (size_t i = 0; i < t->services.n; i++)
-        service(&c, t->services.v[i]);
+        validate_blocks_service(&c, t->services.v[i]);
     for (size_t i = 0; i < t->templates.n; i++)
-        template(&c, t->templates.v[i]);
+        validate_blocks_template(&c, t->templates.v[i]);
     for (size_t i = 0; i < t->artifacts.n; i++)
-        artifact(&c, t->artifacts.v[i]);
+        validate_blocks_artifact(&c, t->artifacts.v[i]);
     for (size_t i = 0; i < t->volume_mounts.n; i++)
         volume_mount(&c, g, t->volume_mounts.v[i]);
-    devices(&c, t->resources);
-    identities(&c, t);
+    validate_blocks_devices(&c, t->resources);
+    validate_blocks_identities(&c, t);
     const struct dispatch_payload_config *payload = t->dispatch_payload;
     if (payload && !str_empty(payload->file) &&
         !children_payload_path(ctx, str_or(t->name, ""), payload->file))
-        complain(&c, "dispatch_payload: destination escapes allocation directory");
+        validate_blocks_complain(&c, "dispatch_payload: destination escapes allocation directory");
     for (size_t i = 0; i < t->actions.n; i++)
         if (str_empty(t->actions.v[i]->command))
-            complain(&c, "action \"%s\": the command is missing",
-                     str_or(t->actions.v[i]->name, ""));
+            validate_blocks_complain(&c, "action \"%s\": the command is missing",
+                                     str_or(t->actions.v[i]->name, ""));
     for (size_t i = 0; i < t->secrets.n; i++)
         if (str_empty(t->secrets.v[i]->provider) || str_empty(t->secrets.v[i]->path))
-            complain(&c, "secret \"%s\": provider and path are needed",
-                     str_or(t->secrets.v[i]->name, ""));
+            validate_blocks_complain(&c, "secret \"%s\": provider and path are needed",
+                                     str_or(t->secrets.v[i]->name, ""));
     const struct task_csi_plugin_config *p = t->csi_plugin_config;
     if (p && (str_empty(p->id) || !ONE_OF(p->type, "controller", "node", "monolith")))
-        complain(&c, "csi_plugin: an id is needed, and a type: controller, node or monolith");
+        validate_blocks_complain(
+            &c, "csi_plugin: an id is needed, and a type: controller, node or monolith");
 }

@@ -23,7 +23,7 @@ struct check {
 };
 
 __attribute__((format(printf, 2, 3))) static void
-complain(struct check *c, const char *fmt, ...)
+validate_isolation_complain(struct check *c, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -33,7 +33,7 @@ complain(struct check *c, const char *fmt, ...)
 }
 
 static void
-ranges(struct check *c)
+validate_isolation_ranges(struct check *c)
 {
     const struct task_isolation *i = c->iso;
     const struct {
@@ -52,11 +52,12 @@ ranges(struct check *c)
     };
     for (size_t k = 0; k < ARRAY_LEN(rows); k++)
         if (rows[k].v < 0 || rows[k].v > rows[k].max)
-            complain(c, "%s must be between 0 and %lld", rows[k].name, (long long)rows[k].max);
+            validate_isolation_complain(c, "%s must be between 0 and %lld", rows[k].name,
+                                        (long long)rows[k].max);
 }
 
 static void
-memory(struct check *c)
+validate_isolation_memory(struct check *c)
 {
     const struct task_isolation *i = c->iso;
     const struct resources *r = c->task->resources;
@@ -64,62 +65,65 @@ memory(struct check *c)
         return;
     int64_t limit = r->memory_max_mb > r->memory_mb.v ? r->memory_max_mb : r->memory_mb.v;
     if (r->memory_max_mb >= 0 && i->memory_high >= limit)
-        complain(c, "memory_high of %lld MiB is without effect: the task has %lld at most",
-                 (long long)i->memory_high, (long long)limit);
+        validate_isolation_complain(
+            c, "memory_high of %lld MiB is without effect: the task has %lld at most",
+            (long long)i->memory_high, (long long)limit);
     if (i->memory_low > r->memory_mb.v)
-        complain(c, "memory_low may be resources.memory at most, %lld MiB",
-                 (long long)r->memory_mb.v);
+        validate_isolation_complain(c, "memory_low may be resources.memory at most, %lld MiB",
+                                    (long long)r->memory_mb.v);
     if (i->memory_min > r->memory_mb.v)
-        complain(c, "memory_min may be resources.memory at most, %lld MiB",
-                 (long long)r->memory_mb.v);
+        validate_isolation_complain(c, "memory_min may be resources.memory at most, %lld MiB",
+                                    (long long)r->memory_mb.v);
     if (i->zswap.set && i->zswap.v > 0 && i->swap == 0)
-        complain(c, "zswap is without effect: the task has no swap");
+        validate_isolation_complain(c, "zswap is without effect: the task has no swap");
 }
 
 static void
-cpu(struct check *c)
+validate_isolation_cpu(struct check *c)
 {
     const struct task_isolation *i = c->iso;
     const struct value *hard = value_get(c->task->config, "cpu_hard_limit");
     bool limited = hard && ((hard->kind == VALUE_BOOL && hard->b) || hard->kind == VALUE_STRING);
     if (i->cpu_burst < 0 || i->cpu_burst > JOB_CORES_MAX * CPU_PERIOD_NS)
-        complain(c, "cpu_burst must be between 0 and %d s", JOB_CORES_MAX / 10);
+        validate_isolation_complain(c, "cpu_burst must be between 0 and %d s", JOB_CORES_MAX / 10);
     else if (i->cpu_burst > 0 && i->cpu_burst < NS_PER_MS)
-        complain(c, "cpu_burst is shorter than 1ms");
+        validate_isolation_complain(c, "cpu_burst is shorter than 1ms");
     if (i->cpu_burst > 0 && !limited)
-        complain(c, "cpu_burst is without effect: the task has no cpu_hard_limit");
+        validate_isolation_complain(c,
+                                    "cpu_burst is without effect: the task has no cpu_hard_limit");
     if (i->cpu_idle && c->task->resources && c->task->resources->cores.v > 0)
-        complain(c, "cpu_idle is against the cores that the task reserves");
+        validate_isolation_complain(c, "cpu_idle is against the cores that the task reserves");
 }
 
 static void
-io(struct check *c)
+validate_isolation_io(struct check *c)
 {
     const struct task_isolation *i = c->iso;
     if (i->io.n > JOB_DISKS_MAX)
-        complain(c, "more than %d io blocks", JOB_DISKS_MAX);
+        validate_isolation_complain(c, "more than %d io blocks", JOB_DISKS_MAX);
     for (size_t k = 0; k < i->io.n; k++) {
         const struct task_io *o = i->io.v[k];
         const int64_t v[] = {o->read_bps, o->write_bps, o->read_iops, o->write_iops};
         int64_t sum = 0;
         for (size_t n = 0; n < ARRAY_LEN(v); n++) {
             if (v[n] < 0)
-                complain(c, "io: a limit is negative");
+                validate_isolation_complain(c, "io: a limit is negative");
             sum |= v[n];
         }
         if (sum == 0)
-            complain(
+            validate_isolation_complain(
                 c, "io: a block limits nothing: set read_bps, write_bps, read_iops or write_iops");
         if (!str_empty(o->device) && (!str_prefix(o->device, "/dev/") || strstr(o->device, "..")))
-            complain(c, "io: device \"%s\" is not below /dev", o->device);
+            validate_isolation_complain(c, "io: device \"%s\" is not below /dev", o->device);
         for (size_t n = 0; n < k; n++)
             if (str_eq(str_or(i->io.v[n]->device, ""), str_or(o->device, "")))
-                complain(c, "io: device \"%s\" has two blocks", str_or(o->device, ""));
+                validate_isolation_complain(c, "io: device \"%s\" has two blocks",
+                                            str_or(o->device, ""));
     }
 }
 
 static void
-pressure(struct check *c)
+validate_isolation_pressure(struct check *c)
 {
     const struct task_pressure *p = c->iso->pressure;
     if (!p)
@@ -130,23 +134,26 @@ pressure(struct check *c)
     } rows[] = {{"cpu", p->cpu}, {"memory", p->memory}, {"io", p->io}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].v != 0 && (rows[i].v < NS_PER_MS || rows[i].v > NS_PER_S))
-            complain(c, "pressure: %s must be between 1ms and 1s: it is a part of each second",
-                     rows[i].name);
+            validate_isolation_complain(
+                c, "pressure: %s must be between 1ms and 1s: it is a part of each second",
+                rows[i].name);
 }
 
 static void
 tcp_ports(struct check *c, const char *name, const struct i64_list *l)
 {
     if (l->n > JOB_TCP_PORTS_MAX)
-        complain(c, "landlock: %s has more than %d ports", name, JOB_TCP_PORTS_MAX);
+        validate_isolation_complain(c, "landlock: %s has more than %d ports", name,
+                                    JOB_TCP_PORTS_MAX);
     for (size_t i = 0; i < l->n && i < JOB_TCP_PORTS_MAX; i++)
         if (l->v[i] < 0 || l->v[i] > UINT16_MAX)
-            complain(c, "landlock: %s: %lld is no port", name, (long long)l->v[i]);
+            validate_isolation_complain(c, "landlock: %s: %lld is no port", name,
+                                        (long long)l->v[i]);
 }
 
 /* A container has the limits of its engine, which knows not all of ours. */
 static void
-container(struct check *c)
+validate_isolation_container(struct check *c)
 {
     const struct task_isolation *i = c->iso;
     const struct {
@@ -158,28 +165,30 @@ container(struct check *c)
                 {"io", i->io.n > 0},                  {"pressure", i->pressure != NULL}};
     for (size_t k = 0; driver_engine(c->task->driver) && k < ARRAY_LEN(rows); k++)
         if (rows[k].given)
-            complain(c, "%s is without effect: the engine of driver \"%s\" has no such limit",
-                     rows[k].name, c->task->driver);
+            validate_isolation_complain(
+                c, "%s is without effect: the engine of driver \"%s\" has no such limit",
+                rows[k].name, c->task->driver);
 }
 
 static void
-box(struct check *c)
+validate_isolation_box(struct check *c)
 {
-    container(c);
+    validate_isolation_container(c);
     const struct task_isolation *i = c->iso;
     size_t at = driver_unboxed(c->task->driver) || driver_engine(c->task->driver)
                     ? 0
                     : type_task_isolation.n_fields;
     for (const char *name; (name = isolation_box(i, &at)) != NULL;)
-        complain(c, "%s is without effect: driver \"%s\" does not isolate", name, c->task->driver);
+        validate_isolation_complain(c, "%s is without effect: driver \"%s\" does not isolate", name,
+                                    c->task->driver);
     if (!str_empty(i->userns) && !str_eq(i->userns, "host"))
-        complain(c, "userns \"%s\" is not \"host\"", i->userns);
+        validate_isolation_complain(c, "userns \"%s\" is not \"host\"", i->userns);
     if (i->landlock) {
         tcp_ports(c, "bind", &i->landlock->bind);
         tcp_ports(c, "connect", &i->landlock->connect);
     }
     if (!str_empty(i->proc) && !str_eq(i->proc, "pid"))
-        complain(c, "proc \"%s\" is not \"pid\"", i->proc);
+        validate_isolation_complain(c, "proc \"%s\" is not \"pid\"", i->proc);
 }
 
 /* NULL, or what is wrong with the name of a file of the task's root. */
@@ -202,30 +211,31 @@ bad_path(const char *path)
 }
 
 static void
-verity(struct check *c)
+validate_isolation_verity(struct check *c)
 {
     const struct task_isolation *i = c->iso;
     uint8_t digest[DIGEST_BYTES];
     if (i->verity.n > 0 && !driver_can(c->task->driver))
-        complain(c, "verity is without effect: driver \"%s\" does not seal files",
-                 str_or(c->task->driver, ""));
+        validate_isolation_complain(c,
+                                    "verity is without effect: driver \"%s\" does not seal files",
+                                    str_or(c->task->driver, ""));
     if (i->verity.n > JOB_VERITY_MAX)
-        complain(c, "more than %d verity blocks", JOB_VERITY_MAX);
+        validate_isolation_complain(c, "more than %d verity blocks", JOB_VERITY_MAX);
     for (size_t k = 0; k < i->verity.n && k < JOB_VERITY_MAX; k++) {
         const struct task_verity *v = i->verity.v[k];
         const char *path = str_or(v->path, "");
         const char *why = bad_path(path);
         if (why)
-            complain(c, "verity: path \"%.256s\" %s", path, why);
+            validate_isolation_complain(c, "verity: path \"%.256s\" %s", path, why);
         if (!str_empty(v->digest) && digest_parse(v->digest, digest) < 0)
-            complain(
+            validate_isolation_complain(
                 c,
                 "verity: the digest of \"%.256s\" is not \"sha256:\" and 64 hexadecimal digits, "
                 "as \"fsverity digest FILE\" prints it",
                 path);
         for (size_t n = 0; n < k; n++)
             if (str_eq(str_or(i->verity.v[n]->path, ""), path))
-                complain(c, "verity: \"%.256s\" has two blocks", path);
+                validate_isolation_complain(c, "verity: \"%.256s\" has two blocks", path);
     }
 }
 
@@ -237,38 +247,40 @@ is_call(const char *s)
 }
 
 static void
-calls(struct check *c, const char *name, const struct str_list *l)
+validate_isolation_calls(struct check *c, const char *name, const struct str_list *l)
 {
     if (l->n > JOB_CALLS_MAX)
-        complain(c, "seccomp: %s has more than %d names", name, JOB_CALLS_MAX);
+        validate_isolation_complain(c, "seccomp: %s has more than %d names", name, JOB_CALLS_MAX);
     for (size_t i = 0; i < l->n && i < JOB_CALLS_MAX; i++)
         if (!is_call(l->v[i]))
-            complain(c, "seccomp: %s: \"%.64s\" is no name of a system call", name,
-                     str_or(l->v[i], ""));
+            validate_isolation_complain(c, "seccomp: %s: \"%.64s\" is no name of a system call",
+                                        name, str_or(l->v[i], ""));
 }
 
 const char *const audit_cannot_deny[] = {"sendmsg", "execveat", "exit", NULL};
 
 static void
-seccomp(struct check *c)
+validate_isolation_seccomp(struct check *c)
 {
     const struct task_seccomp *s = c->iso->seccomp;
     if (!s)
         return;
     bool audit = str_eq(s->mode, "audit");
     if (!str_empty(s->mode) && !str_eq(s->mode, "enforce") && !str_eq(s->mode, "log") && !audit)
-        complain(c, "seccomp: mode \"%.16s\" is none of enforce, audit, log", s->mode);
+        validate_isolation_complain(c, "seccomp: mode \"%.16s\" is none of enforce, audit, log",
+                                    s->mode);
     for (const char *const *call = audit_cannot_deny; audit && *call != NULL; call++)
         if (str_list_has(&s->deny, *call))
-            complain(
+            validate_isolation_complain(
                 c, "seccomp: mode \"audit\" cannot deny \"%s\", which the start of the task needs",
                 *call);
-    calls(c, "allow", &s->allow);
-    calls(c, "deny", &s->deny);
+    validate_isolation_calls(c, "allow", &s->allow);
+    validate_isolation_calls(c, "deny", &s->deny);
     for (size_t i = 0; i < s->allow.n && i < JOB_CALLS_MAX; i++)
         for (size_t k = 0; k < s->deny.n && k < JOB_CALLS_MAX; k++)
             if (str_eq(s->allow.v[i], s->deny.v[k]))
-                complain(c, "seccomp: \"%s\" is both allowed and denied", s->allow.v[i]);
+                validate_isolation_complain(c, "seccomp: \"%s\" is both allowed and denied",
+                                            s->allow.v[i]);
 }
 
 void
@@ -277,12 +289,12 @@ validate_isolation(const void *ctx, const struct task *t, struct str_list *error
     struct check c = {.ctx = ctx, .task = t, .iso = t->isolation, .errors = errors};
     if (!t->isolation)
         return;
-    ranges(&c);
-    memory(&c);
-    cpu(&c);
-    io(&c);
-    seccomp(&c);
-    pressure(&c);
-    box(&c);
-    verity(&c);
+    validate_isolation_ranges(&c);
+    validate_isolation_memory(&c);
+    validate_isolation_cpu(&c);
+    validate_isolation_io(&c);
+    validate_isolation_seccomp(&c);
+    validate_isolation_pressure(&c);
+    validate_isolation_box(&c);
+    validate_isolation_verity(&c);
 }

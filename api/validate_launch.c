@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The limits of a launch, seen from the job. Texts beyond a limit come first. Then comes the load
+ * that job, group and task put into one message of the warden. A config and roots that no node
+ * takes come last. A text with ${...} counts as nothing.
+ */
 #include "api/validate_launch.h"
 
 #include <string.h>
@@ -18,7 +23,7 @@ struct check {
 };
 
 __attribute__((format(printf, 2, 3))) static void
-complain(struct check *c, const char *fmt, ...)
+validate_launch_complain(struct check *c, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -28,16 +33,17 @@ complain(struct check *c, const char *fmt, ...)
 
 /* The limit of a field of LaunchSpec. */
 static size_t
-most(const char *field)
+validate_launch_most(const char *field)
 {
     return type_field(&type_launch_spec, field, strlen(field))->max;
 }
 
 static void
-text(struct check *c, const char *name, const char *s, const char *field)
+validate_launch_text(struct check *c, const char *name, const char *s, const char *field)
 {
-    if (strlen(str_or(s, "")) > most(field))
-        complain(c, "%s has more than %zu bytes", name, most(field));
+    if (strlen(str_or(s, "")) > validate_launch_most(field))
+        validate_launch_complain(c, "%s has more than %zu bytes", name,
+                                 validate_launch_most(field));
 }
 
 static void
@@ -45,15 +51,16 @@ config_text(struct check *c, const char *name, const char *field)
 {
     const struct value *v = value_get(c->task->config, name);
     if (v && v->kind == VALUE_STRING)
-        text(c, name, v->str.s, field);
+        validate_launch_text(c, name, v->str.s, field);
 }
 
 static void
 config_list(struct check *c, const char *name, const char *field)
 {
     const struct value *v = value_get(c->task->config, name);
-    if (v && v->kind == VALUE_LIST && v->list.n > most(field))
-        complain(c, "%s has %zu elements: at most %zu are allowed", name, v->list.n, most(field));
+    if (v && v->kind == VALUE_LIST && v->list.n > validate_launch_most(field))
+        validate_launch_complain(c, "%s has %zu elements: at most %zu are allowed", name, v->list.n,
+                                 validate_launch_most(field));
 }
 
 /* --- how large it is --- */
@@ -66,7 +73,7 @@ enum {
 
 /* Without what the node puts in, which may be nothing. */
 static size_t
-literal(const char *s)
+validate_launch_literal(const char *s)
 {
     size_t n = strlen(s);
     for (const char *at = s, *end; (at = strstr(at, "${")) && (end = strchr(at, '}')); at = end + 1)
@@ -85,7 +92,7 @@ load_word(struct launch_load *l, size_t n)
 static void
 load_key(struct launch_load *l, const char *k, const char *value)
 {
-    size_t n = strlen("NOMAD_META_=") + strlen(k) + literal(str_or(value, ""));
+    size_t n = strlen("NOMAD_META_=") + strlen(k) + validate_launch_literal(str_or(value, ""));
     bool capitals = true;
     for (const char *p = k; *p; p++)
         capitals = capitals && !(*p >= 'a' && *p <= 'z');
@@ -157,28 +164,31 @@ load_config(struct check *c, struct launch_load *l)
     for (size_t i = 0; v && v->kind == VALUE_MAP && i < v->map.n; i++) {
         const char *name = v->map.v[i].k;
         const struct value *x = v->map.v[i].v;
-        if (x && x->kind == VALUE_STRING && !load_word(l, literal(x->str.s)))
-            complain(c, "%.64s has more than %d bytes, which no kernel takes in one", name,
-                     JOB_WORD_MAX);
+        if (x && x->kind == VALUE_STRING && !load_word(l, validate_launch_literal(x->str.s)))
+            validate_launch_complain(c,
+                                     "%.64s has more than %d bytes, which no kernel takes in one",
+                                     name, JOB_WORD_MAX);
         for (size_t k = 0; x && x->kind == VALUE_LIST && k < x->list.n; k++)
-            if (x->list.v[k]->kind == VALUE_STRING && !load_word(l, literal(x->list.v[k]->str.s)))
-                complain(c,
-                         "%.64s[%zu] has more than %d bytes, which no kernel takes in one: write "
-                         "it to a "
-                         "file",
-                         name, k, JOB_WORD_MAX);
+            if (x->list.v[k]->kind == VALUE_STRING &&
+                !load_word(l, validate_launch_literal(x->list.v[k]->str.s)))
+                validate_launch_complain(
+                    c,
+                    "%.64s[%zu] has more than %d bytes, which no kernel takes in one: write "
+                    "it to a "
+                    "file",
+                    name, k, JOB_WORD_MAX);
     }
 }
 
 /* What the client adds has its room: the limits leave it. */
 static void
-load(struct check *c, const struct launch_load *shared)
+validate_launch_load(struct check *c, const struct launch_load *shared)
 {
     const struct task *t = c->task;
     struct launch_load l = *shared;
     load_meta(&l, &t->meta);
     if (l.longest)
-        complain(
+        validate_launch_complain(
             c,
             "meta \"%.128s\" has more than %d bytes as a variable, which no kernel takes in one: "
             "write it to a file",
@@ -186,8 +196,9 @@ load(struct check *c, const struct launch_load *shared)
     for (size_t i = 0; t->resources && i < t->resources->networks.n; i++)
         load_network(&l, t->resources->networks.v[i]);
     for (size_t i = 0; i < t->env.n; i++)
-        if (!load_word(&l, strlen(t->env.v[i].k) + 1 + literal(str_or(t->env.v[i].v, ""))))
-            complain(
+        if (!load_word(&l, strlen(t->env.v[i].k) + 1 +
+                               validate_launch_literal(str_or(t->env.v[i].v, ""))))
+            validate_launch_complain(
                 c,
                 "env \"%.128s\" has more than %d bytes with its name, which no kernel takes in "
                 "one: write it to a file",
@@ -197,20 +208,22 @@ load(struct check *c, const struct launch_load *shared)
     load_object(&l, &type_task_isolation, t->isolation);
     load_object(&l, &type_task_network, t->network);
     if (l.vars > JOB_ENV_MAX)
-        complain(c,
-                 "env, meta and ports make %zu environment variables: at most %d are allowed; "
-                 "remove some (a "
-                 "key of meta makes %d, in capitals 1, a port %d, in mode \"bridge\" %d)",
-                 l.vars, JOB_ENV_MAX, LAUNCH_META_VARS, LAUNCH_PORT_VARS,
-                 LAUNCH_PORT_VARS + LAUNCH_ALLOC_VARS);
+        validate_launch_complain(
+            c,
+            "env, meta and ports make %zu environment variables: at most %d are allowed; "
+            "remove some (a "
+            "key of meta makes %d, in capitals 1, a port %d, in mode \"bridge\" %d)",
+            l.vars, JOB_ENV_MAX, LAUNCH_META_VARS, LAUNCH_PORT_VARS,
+            LAUNCH_PORT_VARS + LAUNCH_ALLOC_VARS);
     if (l.bytes > JOB_LAUNCH_MAX)
-        complain(c,
-                 "command, args, env, meta, ports and isolation are %zu bytes at the task's start: "
-                 "at most "
-                 "%d are allowed; write large values to files (meta of job, group and task counts, "
-                 "twice "
-                 "unless in capitals)",
-                 l.bytes, JOB_LAUNCH_MAX);
+        validate_launch_complain(
+            c,
+            "command, args, env, meta, ports and isolation are %zu bytes at the task's start: "
+            "at most "
+            "%d are allowed; write large values to files (meta of job, group and task counts, "
+            "twice "
+            "unless in capitals)",
+            l.bytes, JOB_LAUNCH_MAX);
 }
 
 /* --- the task --- */
@@ -231,12 +244,12 @@ nested_within(const struct value *v, int left)
 
 /* Of the drivers whose config becomes a launch; other drivers check their own. */
 static void
-config(struct check *c, const struct launch_load *shared)
+validate_launch_config(struct check *c, const struct launch_load *shared)
 {
     const struct driver_can *can = driver_can(c->task->driver);
     if (!can || !can->launch)
         return;
-    load(c, shared);
+    validate_launch_load(c, shared);
     config_text(c, "command", "Command");
     config_text(c, "work_dir", "WorkDir");
     config_list(c, "args", "Args");
@@ -244,15 +257,15 @@ config(struct check *c, const struct launch_load *shared)
     const struct value *caps = value_get(c->task->config, "cap_add");
     for (size_t i = 0; caps && caps->kind == VALUE_LIST && i < caps->list.n; i++)
         if (caps->list.v[i]->kind == VALUE_STRING && caps->list.v[i]->str.n == 0)
-            complain(c, "cap_add holds an empty name");
+            validate_launch_complain(c, "cap_add holds an empty name");
 }
 
 static void
-verity(struct check *c, const struct task_isolation *iso)
+validate_launch_verity(struct check *c, const struct task_isolation *iso)
 {
     for (size_t i = 0; i < iso->verity.n; i++)
         if (!plain_path(iso->verity.v[i]->path))
-            complain(
+            validate_launch_complain(
                 c,
                 "isolation: verity: path \"%.256s\" holds control characters, a name of more than "
                 "255 bytes or more than %d of them, or is longer than %d bytes",
@@ -265,15 +278,16 @@ validate_launch(const void *ctx, const struct task *t, const struct launch_load 
 {
     struct check c = {.ctx = ctx, .task = t, .errors = errors};
     if (!nested_within(t->config, JOB_CONFIG_DEPTH_MAX))
-        complain(&c, "config is nested deeper than %d levels", JOB_CONFIG_DEPTH_MAX);
-    text(&c, "user", t->user, "User");
+        validate_launch_complain(&c, "config is nested deeper than %d levels",
+                                 JOB_CONFIG_DEPTH_MAX);
+    validate_launch_text(&c, "user", t->user, "User");
     if (t->resources && t->resources->secrets_mb > JOB_SECRETS_MIB_MAX)
-        complain(&c, "resources: secrets is more than %d MB", JOB_SECRETS_MIB_MAX);
+        validate_launch_complain(&c, "resources: secrets is more than %d MB", JOB_SECRETS_MIB_MAX);
     if (t->log_config && t->log_config->max_files.v > JOB_LOG_FILES_MAX)
-        complain(&c, "logs: max_files is more than %d", JOB_LOG_FILES_MAX);
-    config(&c, shared);
+        validate_launch_complain(&c, "logs: max_files is more than %d", JOB_LOG_FILES_MAX);
+    validate_launch_config(&c, shared);
     if (t->isolation)
-        verity(&c, t->isolation);
+        validate_launch_verity(&c, t->isolation);
 }
 
 int

@@ -85,7 +85,7 @@ api_ask(struct cmd *c, const char *method, const char *target)
 }
 
 static int
-fetch(struct cmd *c, const struct http_ask *ask, struct http_resp **ret, struct err *e)
+api_fetch(struct cmd *c, const struct http_ask *ask, struct http_resp **ret, struct err *e)
 {
     int rc = c->fetch(c, c->address, ask, ret, e);
     if (rc == -ECONNREFUSED || rc == -ENOENT)
@@ -116,7 +116,8 @@ read_meta(const struct http_resp *r, struct cmd *c, struct api_meta *meta)
 }
 
 static int
-decode(struct cmd *c, const struct http_resp *r, const struct type *t, void **ret, struct err *e)
+api_decode(struct cmd *c, const struct http_resp *r, const struct type *t, void **ret,
+           struct err *e)
 {
     *ret = NULL;
     if (str_eq(r->body, "null"))
@@ -129,11 +130,11 @@ api_get(struct cmd *c, const char *target, const struct type *t, void **ret, str
         struct err *e)
 {
     struct http_resp *r = NULL;
-    int rc = fetch(c, api_ask(c, "GET", target), &r, e);
+    int rc = api_fetch(c, api_ask(c, "GET", target), &r, e);
     if (rc)
         return rc;
     read_meta(r, c, meta);
-    rc = decode(c, r, t, ret, e);
+    rc = api_decode(c, r, t, ret, e);
     if (!rc && !*ret)
         rc = err_set(e, -ERR_NOT_FOUND, "the agent answered null");
     return rc;
@@ -145,7 +146,7 @@ api_list(struct cmd *c, const char *target, const struct type *t, void *ret_list
 {
     struct http_resp *r = NULL;
     struct object_list l;
-    int rc = fetch(c, api_ask(c, "GET", target), &r, e);
+    int rc = api_fetch(c, api_ask(c, "GET", target), &r, e);
     if (rc)
         return rc;
     read_meta(r, c, meta);
@@ -180,7 +181,7 @@ int
 api_get_value(struct cmd *c, const char *target, struct value **ret, struct err *e)
 {
     struct http_resp *r = NULL;
-    int rc = fetch(c, api_ask(c, "GET", target), &r, e);
+    int rc = api_fetch(c, api_ask(c, "GET", target), &r, e);
     return rc ? rc
               : json_decode_value(c, SLICE(r->body, r->body_len), BUDGET(CLI_ANSWER_MAX), ret, e);
 }
@@ -199,10 +200,10 @@ api_send(struct cmd *c, const struct change *ch, void **ret, struct err *e)
         ask->body_len = b.len;
         ask->content_type = "application/json";
     }
-    int rc = fetch(c, ask, &r, e);
+    int rc = api_fetch(c, ask, &r, e);
     if (rc || !ch->answer)
         return rc;
-    return decode(c, r, ch->answer, ret, e);
+    return api_decode(c, r, ch->answer, ret, e);
 }
 
 const void *

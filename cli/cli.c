@@ -29,7 +29,7 @@ cmd_now(const struct cmd *c)
 
 /* Names and messages come from jobs and tasks: they must not drive the terminal. */
 static void __attribute__((format(printf, 3, 0)))
-print(struct cmd *c, FILE *f, const char *fmt, va_list ap)
+cli_print(struct cmd *c, FILE *f, const char *fmt, va_list ap)
 {
     char *text = mem_vprintf(c, fmt, ap);
     str_tame(text, true);
@@ -42,7 +42,7 @@ cmd_say(struct cmd *c, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    print(c, c->out, fmt, ap);
+    cli_print(c, c->out, fmt, ap);
     va_end(ap);
     fputc('\n', c->out);
 }
@@ -52,7 +52,7 @@ cmd_put(struct cmd *c, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    print(c, c->out, fmt, ap);
+    cli_print(c, c->out, fmt, ap);
     va_end(ap);
 }
 
@@ -62,7 +62,7 @@ cmd_warn(struct cmd *c, const char *fmt, ...)
     va_list ap;
     va_start(ap, fmt);
     fflush(c->out);
-    print(c, c->err, fmt, ap);
+    cli_print(c, c->err, fmt, ap);
     va_end(ap);
     fputc('\n', c->err);
 }
@@ -73,7 +73,7 @@ cmd_fail(struct cmd *c, const char *fmt, ...)
     va_list ap;
     va_start(ap, fmt);
     fflush(c->out);
-    print(c, c->err, fmt, ap);
+    cli_print(c, c->err, fmt, ap);
     va_end(ap);
     fputc('\n', c->err);
     return 1;
@@ -212,7 +212,7 @@ print_help(struct cmd *c, FILE *f, const struct opt *opts, const struct opt *cli
 }
 
 static int
-usage(struct cmd *c, const struct cmd_args *want, const char *what)
+cli_usage(struct cmd *c, const struct cmd_args *want, const char *what)
 {
     cmd_fail(c, "%s\nUsage: paddock %s %s\nFor help: paddock %s -help", what, c->command->name,
              c->command->args, c->command->name);
@@ -250,11 +250,11 @@ cmd_parse(struct cmd *c, const struct opt *opts, const struct cmd_args *want, in
         return false;
     }
     if (rc < 0) {
-        *ret_code = usage(c, want, e.text);
+        *ret_code = cli_usage(c, want, e.text);
         return false;
     }
     if (c->n_args < want->min || c->n_args > want->max) {
-        *ret_code = usage(c, want, count_mistake(c, want));
+        *ret_code = cli_usage(c, want, count_mistake(c, want));
         return false;
     }
     if (want->client)

@@ -30,7 +30,7 @@ static const struct {
 };
 
 static void
-offer(struct cmd *c, const char *word, const char *candidate)
+complete_offer(struct cmd *c, const char *word, const char *candidate)
 {
     if (!str_prefix(candidate, word))
         return;
@@ -43,7 +43,7 @@ offer(struct cmd *c, const char *word, const char *candidate)
 /* --- options --- */
 
 static const struct opt *
-option(const struct opt *const *tables, const char *word)
+complete_option(const struct opt *const *tables, const char *word)
 {
     if (word[0] != '-' || strchr(word, '='))
         return NULL;
@@ -62,8 +62,8 @@ offer_options(struct cmd *c, const char *word, const struct opt *const *tables)
     for (; *tables; tables++)
         for (const struct opt *o = *tables; o->name; o++)
             if (o->help)
-                offer(c, word, mem_printf(c, "%s%s", dashes, o->name));
-    offer(c, word, mem_printf(c, "%shelp", dashes));
+                complete_offer(c, word, mem_printf(c, "%s%s", dashes, o->name));
+    complete_offer(c, word, mem_printf(c, "%shelp", dashes));
 }
 
 /* --- identifiers --- */
@@ -71,7 +71,7 @@ offer_options(struct cmd *c, const char *word, const struct opt *const *tables)
 /* "[options] <job> [task]", 1: "task". Of "<job>..." every one is "job". NULL: there is no such
  * one. */
 static const char *
-placeholder(struct cmd *c, size_t at)
+complete_placeholder(struct cmd *c, size_t at)
 {
     char *save = NULL, *last = NULL;
     for (char *w = strtok_r(mem_strdup(c, c->command->args), " ", &save); w;
@@ -109,14 +109,14 @@ offer_ids(struct cmd *c, const char *word, const char *path)
         const struct value *id = value_get(v->list.v[i], "ID");
         id = id ? id : value_get(v->list.v[i], "Name");
         if (id && id->kind == VALUE_STRING)
-            offer(c, word, id->str.s);
+            complete_offer(c, word, id->str.s);
     }
 }
 
 static void
 offer_argument(struct cmd *c, const char *word, size_t at)
 {
-    const char *what = placeholder(c, at);
+    const char *what = complete_placeholder(c, at);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         if (str_eq(what, kinds[i].name) || str_eq(what, "id"))
             offer_ids(c, word, kinds[i].path);
@@ -127,7 +127,8 @@ complete_command(struct cmd *c, const struct opt *const *tables, bool verbatim)
 {
     const struct complete *k = c->line;
     struct err e = ERR_INIT;
-    const struct opt *o = k->n_before > 1 ? option(tables, k->before[k->n_before - 1]) : NULL;
+    const struct opt *o =
+        k->n_before > 1 ? complete_option(tables, k->before[k->n_before - 1]) : NULL;
     if (o && o->kind != OPT_BOOL)
         return; /* its value */
     opt_parse_fn *parse = verbatim ? opt_parse_leading : opt_parse;
@@ -148,11 +149,11 @@ complete_command(struct cmd *c, const struct opt *const *tables, bool verbatim)
 /* --- commands --- */
 
 static const struct command *
-find(const char *name)
+complete_find(const char *name)
 {
     for (size_t i = 0; i < commands_n; i++)
         if (strcmp(commands[i].name, name) == 0)
-            return commands[i].alias_of ? find(commands[i].alias_of) : &commands[i];
+            return commands[i].alias_of ? complete_find(commands[i].alias_of) : &commands[i];
     return NULL;
 }
 
@@ -171,16 +172,16 @@ offer_commands(struct cmd *c, const char *word, const char *parent)
         if ((!parent && strchr(name, ' ')) || str_map_get(&seen, next))
             continue;
         str_map_set(c, &seen, next, "");
-        offer(c, word, next);
+        complete_offer(c, word, next);
     }
     if (!parent && word[0] == '-') {
-        offer(c, word, "-help");
-        offer(c, word, "-version");
+        complete_offer(c, word, "-help");
+        complete_offer(c, word, "-version");
     }
 }
 
 static size_t
-split(struct cmd *c, const char *line, size_t n, const char **words)
+complete_split(struct cmd *c, const char *line, size_t n, const char **words)
 {
     size_t count = 0;
     const char *end = line + n;
@@ -209,12 +210,14 @@ complete_words(struct cmd *c, const char **words, size_t n, const struct opt *ag
         return;
     }
     size_t used = 1;
-    if (n > 4 && (c->command = find(mem_printf(c, "%s %s %s", words[1], words[2], words[3]))))
+    if (n > 4 &&
+        (c->command = complete_find(mem_printf(c, "%s %s %s", words[1], words[2], words[3]))))
         used += 2;
-    if (!c->command && n > 3 && (c->command = find(mem_printf(c, "%s %s", words[1], words[2]))))
+    if (!c->command && n > 3 &&
+        (c->command = complete_find(mem_printf(c, "%s %s", words[1], words[2]))))
         used += 1;
     if (!c->command)
-        c->command = find(words[1]);
+        c->command = complete_find(words[1]);
     k->before = words + used;
     k->n_before = n - 1 - used;
     if (c->command && c->command->run) {
@@ -242,7 +245,7 @@ cli_complete(const struct opt *agent)
     auto_mem void *ctx = mem_ctx("complete");
     struct cmd *c = mem_new(ctx, struct cmd);
     const char **words = mem_array(c, const char *, COMPLETE_WORDS_MAX);
-    size_t len = strlen(line), n = split(c, line, at < len ? at : len, words);
+    size_t len = strlen(line), n = complete_split(c, line, at < len ? at : len, words);
     c->out = stdout;
     c->err = stderr;
     c->fetch = http_fetch;

@@ -10,20 +10,20 @@
 #include "cli/stream.h"
 
 static bool
-is(const struct task_event *ev, const char *type)
+death_is(const struct task_event *ev, const char *type)
 {
     return str_eq(ev->type, type);
 }
 
 /* It was told to end before event i, and had not begun anew since. */
 static bool
-killed(const struct task_state *s, size_t i)
+death_killed(const struct task_state *s, size_t i)
 {
     while (i-- > 0) {
         const struct task_event *ev = s->events.v[i];
-        if (is(ev, "Started"))
+        if (death_is(ev, "Started"))
             return false;
-        if (is(ev, "Killing") || is(ev, "Restart Signaled"))
+        if (death_is(ev, "Killing") || death_is(ev, "Restart Signaled"))
             return true;
     }
     return false;
@@ -33,9 +33,10 @@ static bool
 is_bad(const struct task_state *s, size_t i)
 {
     const struct task_event *ev = s->events.v[i];
-    if (is(ev, "Terminated"))
-        return (ev->exit_code != 0 || ev->signal != 0) && !killed(s, i);
-    return is(ev, "Driver Failure") || is(ev, "Setup Failure") || is(ev, "Failed Validation");
+    if (death_is(ev, "Terminated"))
+        return (ev->exit_code != 0 || ev->signal != 0) && !death_killed(s, i);
+    return death_is(ev, "Driver Failure") || death_is(ev, "Setup Failure") ||
+           death_is(ev, "Failed Validation");
 }
 
 bool
@@ -44,7 +45,7 @@ death_of(const char *task, const struct task_state *s, bool ever, struct death *
     bool again = false;
     for (size_t i = s->events.n; i > 0; i--) {
         const struct task_event *ev = s->events.v[i - 1];
-        again = again || is(ev, "Started");
+        again = again || death_is(ev, "Started");
         if (!is_bad(s, i - 1))
             continue;
         if (again && !ever)
@@ -58,7 +59,7 @@ death_of(const char *task, const struct task_state *s, bool ever, struct death *
 /* --- words --- */
 
 static const char *
-words(struct cmd *c, const struct task_event *ev)
+death_words(struct cmd *c, const struct task_event *ev)
 {
     return mem_printf(c, "%s: %s", ev->type,
                       str_or(ev->display_message, str_or(ev->message, "no message")));
@@ -68,7 +69,7 @@ const char *
 death_line(struct cmd *c, const char *alloc, const struct death *d, bool verbose)
 {
     return mem_printf(c, "Allocation \"%s\" does not stay up: task \"%s\": %s",
-                      fmt_id(c, alloc, verbose), d->task, words(c, d->bad));
+                      fmt_id(c, alloc, verbose), d->task, death_words(c, d->bad));
 }
 
 static bool
@@ -99,7 +100,7 @@ print_end(struct cmd *c, const char *alloc, const char *task, const char *type, 
 void
 death_lines(struct cmd *c, const char *alloc, const struct death *d, const char *prefix)
 {
-    if (is(d->bad, "Terminated") && !print_end(c, alloc, d->task, "stderr", prefix))
+    if (death_is(d->bad, "Terminated") && !print_end(c, alloc, d->task, "stderr", prefix))
         (void)print_end(c, alloc, d->task, "stdout", prefix);
 }
 
@@ -107,8 +108,8 @@ void
 death_more(struct cmd *c, const char *alloc, const struct death *d, const char *prefix)
 {
     death_lines(c, alloc, d, prefix);
-    if (is(d->last, "Restarting") || is(d->last, "Not Restarting"))
-        cmd_say(c, "%s%s", prefix, words(c, d->last));
+    if (death_is(d->last, "Restarting") || death_is(d->last, "Not Restarting"))
+        cmd_say(c, "%s%s", prefix, death_words(c, d->last));
     cmd_say(c, "%smore: paddock alloc why %s", prefix, fmt_id(c, alloc, false));
 }
 
@@ -118,7 +119,7 @@ static void
 keep_death(struct cmd *c, struct death_told *keep, const char *alloc, const struct death *d,
            bool verbose)
 {
-    const char *key = mem_printf(c, "%s/%s", alloc, d->task), *said = words(c, d->bad);
+    const char *key = mem_printf(c, "%s/%s", alloc, d->task), *said = death_words(c, d->bad);
     size_t i = 0, size = 0;
     char *text = NULL;
     while (i < keep->n && !str_eq(keep->v[i].key, key))

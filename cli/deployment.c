@@ -10,7 +10,7 @@
 
 /* By its id or a prefix of it; NULL: said. */
 static struct deployment *
-find(struct cmd *c, const char *prefix, bool verbose)
+deployment_find(struct cmd *c, const char *prefix, bool verbose)
 {
     struct deployment_list l;
     struct err e = ERR_INIT;
@@ -100,7 +100,7 @@ cmd_deployment_status(struct cmd *c)
         return cmd_fail(c, "The monitor flag cannot be used with the '-json' or '-t' flags");
     if (c->n_args == 0)
         return list_all(c, &out, NULL, verbose);
-    const struct deployment *d = find(c, c->args[0], verbose);
+    const struct deployment *d = deployment_find(c, c->args[0], verbose);
     if (!d)
         return 1;
     c->namespace = str_or(d->namespace, c->namespace);
@@ -140,8 +140,8 @@ static const struct verb {
 };
 
 static const struct deployment_update_response *
-change(struct cmd *c, const struct verb *v, const char *id, const struct opt_list *groups,
-       const char *failed)
+deployment_change(struct cmd *c, const struct verb *v, const char *id,
+                  const struct opt_list *groups, const char *failed)
 {
     struct deployment_pause_request pause = {.deployment_id = id, .pause = !v->follows};
     struct deployment_promote_request promote = {
@@ -167,12 +167,12 @@ cmd_deployment_change(struct cmd *c)
         v++;
     if (!cmd_parse(c, opts + v->skip, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
-    const struct deployment *d = find(c, c->args[0], o.verbose);
+    const struct deployment *d = deployment_find(c, c->args[0], o.verbose);
     if (!d)
         return 1;
     c->namespace = str_or(d->namespace, c->namespace);
     const struct deployment_update_response *u =
-        change(c, v, d->id, &groups, mem_printf(c, "Error %s deployment", v->doing));
+        deployment_change(c, v, d->id, &groups, mem_printf(c, "Error %s deployment", v->doing));
     if (!u)
         return 1;
     if (v->done && u->reverted_job_version.set)
@@ -205,9 +205,9 @@ cmd_job_promote(struct cmd *c)
         return cmd_fail(c, "Error retrieving deployment: %s", e.text);
     if (!d)
         return cmd_fail(c, "Job \"%s\" has no deployment to promote", id);
-    const struct deployment_update_response *u =
-        change(c, &verbs[2], d->id, &groups,
-               mem_printf(c, "Error promoting deployment \"%s\" for job \"%s\"", d->id, id));
+    const struct deployment_update_response *u = deployment_change(
+        c, &verbs[2], d->id, &groups,
+        mem_printf(c, "Error promoting deployment \"%s\" for job \"%s\"", d->id, id));
     return u ? monitor_follow(c, &o, u->eval_id, "Evaluation ID: ") : 1;
 }
 

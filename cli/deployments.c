@@ -144,7 +144,7 @@ deployments_show(struct cmd *c, const struct deployment *d, bool verbose, bool b
 /* --- what it waits for --- */
 
 static bool
-runs(const struct deployment *d)
+deployments_runs(const struct deployment *d)
 {
     return str_eq(d->status, DEPLOYMENT_RUNNING);
 }
@@ -192,12 +192,12 @@ deployments_waits(struct cmd *c, const struct deployment *d)
     const char *id = fmt_id(c, d->id, false), *job = d->job_id;
     if (str_eq(d->status, DEPLOYMENT_PAUSED))
         cmd_say(c, "\nIt is paused. To go on: paddock deployment resume %s", id);
-    else if (runs(d) && waits_for_promotion(d))
+    else if (deployments_runs(d) && waits_for_promotion(d))
         cmd_say(c,
                 "\nIt waits for promotion. To go on: paddock job promote %s; to end it: paddock "
                 "deployment fail %s",
                 job, id);
-    else if (runs(d) && waits_for_room(c, d))
+    else if (deployments_runs(d) && waits_for_room(c, d))
         cmd_say(c,
                 "\nIt waits for capacity; whoever watches it may leave (Ctrl-C). Why: paddock job "
                 "explain %s",
@@ -211,7 +211,7 @@ deployments_troubles(struct cmd *c, const struct deployment *d, struct death_tol
     struct alloc_list_stub_list l;
     struct err e = ERR_INIT;
     deployments_waits(c, d);
-    if ((runs(d) || str_eq(d->status, DEPLOYMENT_FAILED)) &&
+    if ((deployments_runs(d) || str_eq(d->status, DEPLOYMENT_FAILED)) &&
         api_list(c, api_target(c, "/v1/deployment/allocations/%", d->id, NULL),
                  &type_alloc_list_stub, &l, NULL, &e) == 0)
         (void)death_report(c, &l, keep, "Failures", verbose);
@@ -267,7 +267,7 @@ lines_of(const char *s)
 
 /* In place on a terminal, one below the other elsewhere; nothing when it is as it was. */
 static void
-show(struct watch *w, const struct deployment *d)
+deployments_show_one(struct watch *w, const struct deployment *d)
 {
     struct cmd *c = w->c;
     FILE *out = c->out;
@@ -295,14 +295,14 @@ show(struct watch *w, const struct deployment *d)
 }
 
 static bool
-ended(const char *status)
+deployments_ended(const char *status)
 {
     return str_eq(status, DEPLOYMENT_FAILED) || str_eq(status, DEPLOYMENT_SUCCESSFUL) ||
            str_eq(status, DEPLOYMENT_CANCELLED) || str_eq(status, "blocked");
 }
 
 static bool
-reverts(const struct deployment *d)
+deployments_reverts(const struct deployment *d)
 {
     for (size_t i = 0; i < d->task_groups.n; i++)
         if (d->task_groups.v[i].v->auto_revert)
@@ -332,8 +332,8 @@ watch_end(struct watch *w, const char *id)
             return NULL;
         }
         const struct deployment *d = ret;
-        show(w, d);
-        if (ended(d->status))
+        deployments_show_one(w, d);
+        if (deployments_ended(d->status))
             return d;
         index = meta.index;
         if (index == 0) /* an agent that tells no index cannot be waited on */
@@ -344,10 +344,10 @@ watch_end(struct watch *w, const char *id)
 /* The deployment of the version that the job goes back to; NULL: there is none, or what went wrong
  * was said. */
 static const struct deployment *
-rollback(struct watch *w, const struct deployment *d)
+deployments_rollback(struct watch *w, const struct deployment *d)
 {
     struct cmd *c = w->c;
-    if (!reverts(d) || !strstr(str_or(d->status_description, ""), "- rolling back to"))
+    if (!deployments_reverts(d) || !strstr(str_or(d->status_description, ""), "- rolling back to"))
         return NULL;
     for (int64_t left = ROLLBACK_MS; left > 0; left -= POLL_MS) {
         struct deployment *next = NULL;
@@ -375,7 +375,7 @@ deployments_watch(struct cmd *c, const char *id, int64_t wait_ns, bool verbose, 
             return status;
         status = status ? status : d->status;
         const struct deployment *next =
-            str_eq(d->status, DEPLOYMENT_FAILED) ? rollback(&w, d) : NULL;
+            str_eq(d->status, DEPLOYMENT_FAILED) ? deployments_rollback(&w, d) : NULL;
         id = next ? next->id : NULL;
         if (next)
             cmd_say(c, "%s", "");

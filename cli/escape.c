@@ -12,7 +12,7 @@ escape_init(struct escape *x, char ch)
 
 /* False: the session is to end. */
 static bool
-feed(struct escape *x, char c, struct buf *out)
+escape_feed_byte(struct escape *x, char c, struct buf *out)
 {
     if (x->seen) {
         x->seen = false;
@@ -36,7 +36,7 @@ escape_feed(struct escape *x, const char *p, size_t n, struct buf *out)
     if (!x->ch)
         buf_put(out, p, n);
     for (size_t i = 0; x->ch && i < n; i++)
-        if (!feed(x, p[i], out))
+        if (!escape_feed_byte(x, p[i], out))
             return false;
     return true;
 }

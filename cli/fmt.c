@@ -22,7 +22,7 @@ struct fmt {
 };
 
 static void
-complain(struct fmt *f, const char *path, const char *what)
+fmt_complain(struct fmt *f, const char *path, const char *what)
 {
     if (str_prefix(what, path)) /* a diagnostic names its place */
         cmd_warn(f->c, "%s", what);
@@ -59,11 +59,12 @@ format_file(struct fmt *f, const char *path, int fd)
     int rc = fd < 0 ? read_input(tmp, f->c->in, &s, &n)
                     : file_read(tmp, AT_FDCWD, path, HCL_SOURCE_MAX, &s, &n);
     if (rc < 0) {
-        complain(f, path, rc == -ERR_LIMIT ? "larger than a file may be (4 MiB)" : strerror(-rc));
+        fmt_complain(f, path,
+                     rc == -ERR_LIMIT ? "larger than a file may be (4 MiB)" : strerror(-rc));
         return;
     }
     if (hcl_format(tmp, path, s, n, &out, &d) < 0) {
-        complain(f, path, d.n > 0 ? hcl_diags_text(tmp, &d, false) : "too large in its layout");
+        fmt_complain(f, path, d.n > 0 ? hcl_diags_text(tmp, &d, false) : "too large in its layout");
         return;
     }
     bool differs = out.len != n || (n > 0 && memcmp(out.data, s, n) != 0);
@@ -71,7 +72,7 @@ format_file(struct fmt *f, const char *path, int fd)
     if (differs && f->list && fd >= 0)
         cmd_say(f->c, "%s", path);
     if (differs && f->write && !f->check && fd >= 0 && (rc = put_back(fd, &out)) < 0)
-        complain(f, path, mem_printf(tmp, "writing it failed: %s", strerror(-rc)));
+        fmt_complain(f, path, mem_printf(tmp, "writing it failed: %s", strerror(-rc)));
     if (out.len > 0 && (fd < 0 || (!f->list && (!f->write || f->check))))
         fwrite(out.data, 1, out.len, f->c->out);
 }
@@ -94,17 +95,17 @@ format_path(struct fmt *f, const char *path, bool named)
     if (fd < 0 && errno == EISDIR)
         fd = open(path, O_CLOEXEC | O_DIRECTORY | O_RDONLY);
     if (fd < 0 || fstat(fd, &st) != 0)
-        complain(f, path, strerror(errno));
+        fmt_complain(f, path, strerror(errno));
     else if (S_ISDIR(st.st_mode) && (named || f->recursive))
         format_dir(f, path);
     else if (S_ISREG(st.st_mode) && is_ours(path))
         format_file(f, path, fd);
     else if (named)
-        complain(f, path, "only files whose names end in .nomad or .hcl are formatted");
+        fmt_complain(f, path, "only files whose names end in .nomad or .hcl are formatted");
 }
 
 static int
-seen(const struct dirent *e)
+fmt_seen(const struct dirent *e)
 {
     return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
            (is_ours(e->d_name) || e->d_type == DT_DIR || e->d_type == DT_UNKNOWN);
@@ -114,9 +115,9 @@ static void
 format_dir(struct fmt *f, const char *path)
 {
     struct dirent **v = NULL;
-    int n = scandir(path, &v, seen, alphasort);
+    int n = scandir(path, &v, fmt_seen, alphasort);
     if (n < 0)
-        complain(f, path, strerror(errno));
+        fmt_complain(f, path, strerror(errno));
     for (int i = 0; i < n; i++) {
         bool here = strcmp(path, ".") == 0;
         char *sub = mem_printf(f->c, "%s%s%s", here ? "" : path, here ? "" : "/", v[i]->d_name);

@@ -51,7 +51,7 @@ table_cells(struct table *t, const char *const *cell)
 
 /* Columns a text takes on the terminal: code points, near enough. */
 static int
-width(const char *s)
+format_width(const char *s)
 {
     int n = 0;
     for (; *s; s++)
@@ -66,12 +66,12 @@ put_cell(FILE *f, const char *s, int pad)
 }
 
 static void
-print(struct table *t, const char *glue, const char *empty, bool bold)
+format_print(struct table *t, const char *glue, const char *empty, bool bold)
 {
     int *w = mem_array(t->c, int, t->cols);
     for (size_t i = 0; i < t->rows * t->cols; i++) {
         t->cell[i] = str_or(t->cell[i], empty);
-        int n = width(t->cell[i]);
+        int n = format_width(t->cell[i]);
         if (n > w[i % t->cols])
             w[i % t->cols] = n;
     }
@@ -81,7 +81,7 @@ print(struct table *t, const char *glue, const char *empty, bool bold)
         for (size_t i = 0; i < t->cols; i++) {
             const char *s = t->cell[r * t->cols + i];
             bool last = i + 1 == t->cols;
-            put_cell(t->c->out, s, last ? 0 : w[i] - width(s));
+            put_cell(t->c->out, s, last ? 0 : w[i] - format_width(s));
             fputs(last ? "" : glue, t->c->out);
         }
         if (bold && r == 0 && t->c->color)
@@ -93,19 +93,19 @@ print(struct table *t, const char *glue, const char *empty, bool bold)
 void
 table_print(struct table *t)
 {
-    print(t, "  ", "<none>", true);
+    format_print(t, "  ", "<none>", true);
 }
 
 void
 table_print_blank(struct table *t)
 {
-    print(t, "  ", "", true);
+    format_print(t, "  ", "", true);
 }
 
 void
 table_print_kv(struct table *t)
 {
-    print(t, " = ", "", false);
+    format_print(t, " = ", "", false);
 }
 
 void

@@ -46,12 +46,12 @@ fs_exists(void *arg, const char *path)
 
 /* "**" followed by '/' matches any directories, '*' and '?' stay within one. */
 static bool
-match(const char *p, const char *s)
+jobfile_match(const char *p, const char *s)
 {
     for (; *p; p++, s++) {
         if (p[0] == '*' && p[1] == '*' && p[2] == '/') {
             for (const char *q = s; q; q = strchr(q, '/') ? strchr(q, '/') + 1 : NULL)
-                if (match(p + 3, q))
+                if (jobfile_match(p + 3, q))
                     return true;
             return false;
         }
@@ -59,7 +59,7 @@ match(const char *p, const char *s)
             while (p[1] == '*')
                 p++;
             for (;; s++) {
-                if (match(p + 1, s))
+                if (jobfile_match(p + 1, s))
                     return true;
                 if (!*s || *s == '/')
                     return false;
@@ -79,7 +79,7 @@ struct walk {
     struct err *e;
 };
 
-static int walk(struct walk *w, int dirfd, const char *rel, int depth);
+static int jobfile_walk(struct walk *w, int dirfd, const char *rel, int depth);
 
 static int
 walk_entry(struct walk *w, int dirfd, const char *rel, const struct dirent *d, int depth)
@@ -93,17 +93,17 @@ walk_entry(struct walk *w, int dirfd, const char *rel, const struct dirent *d, i
     char *path = mem_printf(w->ctx, "%s%s%s", rel, *rel ? "/" : "", d->d_name);
     if (fstatat(dirfd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
-    if (S_ISREG(st.st_mode) && match(w->pattern, path))
+    if (S_ISREG(st.st_mode) && jobfile_match(w->pattern, path))
         list_add(w->ctx, *w->out, path);
     if (!S_ISDIR(st.st_mode) || depth >= JOBFILE_GLOB_DEPTH_MAX)
         return 0;
     auto_fd int sub = openat(dirfd, d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return sub < 0 ? 0 : walk(w, TAKE_FD(sub), path, depth + 1);
+    return sub < 0 ? 0 : jobfile_walk(w, TAKE_FD(sub), path, depth + 1);
 }
 
 /* Takes dirfd. */
 static int
-walk(struct walk *w, int dirfd, const char *rel, int depth)
+jobfile_walk(struct walk *w, int dirfd, const char *rel, int depth)
 {
     DIR *dir = fdopendir(dirfd);
     int rc = 0;
@@ -126,7 +126,7 @@ fs_glob(void *arg, const void *ctx, const char *dir, const char *pattern, struct
     int fd = openat(f->dir, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return err_errno(e, errno, "opening directory \"%s\"", dir);
-    int rc = walk(&w, fd, "", 0);
+    int rc = jobfile_walk(&w, fd, "", 0);
     if (!rc && ret->n)
         qsort(ret->v, ret->n, sizeof(*ret->v), str_cmp_qsort);
     return rc;

@@ -15,7 +15,7 @@ enum { EXIT_UNKNOWN = 127, NAMES_MAX = 128, WORDS_MAX = 4 };
 /* What stands in a list below the title: the words of the name that the title does not say. NULL:
  * it is not of it. */
 static const char *
-listed(const struct command *m, const char *parent, bool common)
+main_listed(const struct command *m, const char *parent, bool common)
 {
     size_t n = parent ? strlen(parent) : 0;
     if (parent)
@@ -28,13 +28,13 @@ print_group(FILE *f, const char *title, const char *parent, bool common)
 {
     int width = 15;
     for (size_t i = 0; i < commands_n; i++) {
-        const char *name = listed(&commands[i], parent, common);
+        const char *name = main_listed(&commands[i], parent, common);
         int n = name ? (int)strlen(name) : 0;
         width = n > width ? n : width;
     }
     fprintf(f, "%s:\n", title);
     for (size_t i = 0; i < commands_n; i++) {
-        const char *name = listed(&commands[i], parent, common);
+        const char *name = main_listed(&commands[i], parent, common);
         if (name)
             fprintf(f, "    %-*s %s\n", width, name, commands[i].brief);
     }
@@ -60,7 +60,7 @@ is_parent(const char *name)
 }
 
 static const struct command *
-find(const char *name)
+main_find(const char *name)
 {
     for (size_t i = 0; i < commands_n; i++)
         if (strcmp(commands[i].name, name) == 0 && commands[i].run)
@@ -125,7 +125,7 @@ of_nomad(const char *name)
 }
 
 static int
-unknown(const char *name)
+main_unknown(const char *name)
 {
     if (name[0] == '-') {
         fprintf(
@@ -164,12 +164,12 @@ parent_help(const char *parent, bool asked)
 }
 
 static int
-run(const struct command *m, int argc, char **argv)
+main_run(const struct command *m, int argc, char **argv)
 {
     auto_mem void *ctx = mem_ctx("command");
     struct cmd *c = mem_new(ctx, struct cmd);
     if (m->alias_of)
-        m = find(m->alias_of);
+        m = main_find(m->alias_of);
     c->command = m;
     c->argc = argc;
     c->argv = argv;
@@ -186,7 +186,7 @@ run(const struct command *m, int argc, char **argv)
 
 /* The first `words` of the command line; false when there are not so many before an option. */
 static bool
-join(char *out, size_t size, int argc, char **argv, int words)
+main_join(char *out, size_t size, int argc, char **argv, int words)
 {
     size_t n = 0;
     if (argc <= words)
@@ -215,25 +215,25 @@ cli_main(int argc, char **argv)
         return 0;
     }
     if (str_eq(first, "-version") || str_eq(first, "--version") || str_eq(first, "-v"))
-        return run(find("version"), 1, argv + 1);
+        return main_run(main_find("version"), 1, argv + 1);
     char name[64];
     for (int words = WORDS_MAX; words > 1; words--) {
-        if (!join(name, sizeof(name), argc, argv, words))
+        if (!main_join(name, sizeof(name), argc, argv, words))
             continue;
-        const struct command *m = find(name);
+        const struct command *m = main_find(name);
         if (m)
-            return run(m, argc - words, argv + words);
+            return main_run(m, argc - words, argv + words);
         if (is_parent(name))
             return parent_help(name, argc > words + 1 && is_help(argv[words + 1]));
     }
-    const struct command *m = find(first);
+    const struct command *m = main_find(first);
     if (m)
-        return run(m, argc - 1, argv + 1);
+        return main_run(m, argc - 1, argv + 1);
     if (!is_parent(first))
-        return unknown(first);
+        return main_unknown(first);
     if (argc > 2 && !is_help(argv[2]) && argv[2][0] != '-') {
         snprintf(name, sizeof(name), "%s %s", first, argv[2]);
-        return unknown(name);
+        return main_unknown(name);
     }
     return parent_help(first, argc > 2);
 }

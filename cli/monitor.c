@@ -30,7 +30,7 @@ struct monitor {
 };
 
 static void __attribute__((format(printf, 3, 4)))
-line(struct monitor *m, const char *mark, const char *fmt, ...)
+monitor_line(struct monitor *m, const char *mark, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -144,16 +144,17 @@ show_alloc(struct monitor *m, const struct alloc_list_stub *a, const struct eval
     const char *status = str_or(a->client_status, "");
     bool ours = str_eq(a->eval_id, ev->id);
     if (!before && ours && a->create_index >= ev->create_index)
-        line(m, STEP, "Allocation \"%s\" created: node \"%s\", group \"%s\"", id,
-             fmt_id(c, a->node_id, m->verbose), a->task_group);
+        monitor_line(m, STEP, "Allocation \"%s\" created: node \"%s\", group \"%s\"", id,
+                     fmt_id(c, a->node_id, m->verbose), a->task_group);
     else if (!before && ours)
-        line(m, STEP, "Allocation \"%s\" %s: node \"%s\", group \"%s\"", id,
-             str_eq(a->desired_status, ALLOC_DESIRED_RUN) ? "modified" : "stopped",
-             fmt_id(c, a->node_id, m->verbose), a->task_group);
+        monitor_line(m, STEP, "Allocation \"%s\" %s: node \"%s\", group \"%s\"", id,
+                     str_eq(a->desired_status, ALLOC_DESIRED_RUN) ? "modified" : "stopped",
+                     fmt_id(c, a->node_id, m->verbose), a->task_group);
     else if (before && !str_eq(before, status))
-        line(m, STEP, "Allocation \"%s\" status changed: \"%s\" -> \"%s\"%s%s%s", id, before,
-             status, str_empty(a->client_description) ? "" : " (",
-             str_or(a->client_description, ""), str_empty(a->client_description) ? "" : ")");
+        monitor_line(m, STEP, "Allocation \"%s\" status changed: \"%s\" -> \"%s\"%s%s%s", id,
+                     before, status, str_empty(a->client_description) ? "" : " (",
+                     str_or(a->client_description, ""),
+                     str_empty(a->client_description) ? "" : ")");
     if (!before || !str_eq(before, status))
         str_map_set(m, &m->seen, a->id, status);
 }
@@ -174,7 +175,7 @@ show_allocs(struct monitor *m, const struct evaluation *ev)
 /* --- the evaluation --- */
 
 static bool
-terminal(const char *status)
+monitor_terminal(const char *status)
 {
     return str_eq(status, EVAL_COMPLETE) || str_eq(status, EVAL_FAILED) ||
            str_eq(status, EVAL_CANCELED);
@@ -184,12 +185,13 @@ static void
 show_trigger(struct monitor *m, const struct evaluation *ev)
 {
     if (!m->triggered && !str_empty(ev->node_id) && str_eq(ev->triggered_by, TRIGGER_NODE_UPDATE))
-        line(m, STEP, "Evaluation triggered by node \"%s\"", fmt_id(m->c, ev->node_id, m->verbose));
+        monitor_line(m, STEP, "Evaluation triggered by node \"%s\"",
+                     fmt_id(m->c, ev->node_id, m->verbose));
     else if (!m->triggered)
-        line(m, STEP, "Evaluation triggered by job \"%s\"", str_or(ev->job_id, ""));
+        monitor_line(m, STEP, "Evaluation triggered by job \"%s\"", str_or(ev->job_id, ""));
     if (!m->deployment && !str_empty(ev->deployment_id))
-        line(m, STEP, "Evaluation within deployment: \"%s\"",
-             fmt_id(m->c, ev->deployment_id, m->verbose));
+        monitor_line(m, STEP, "Evaluation within deployment: \"%s\"",
+                     fmt_id(m->c, ev->deployment_id, m->verbose));
     m->triggered = true;
     if (!str_empty(ev->deployment_id))
         m->deployment = ev->deployment_id;
@@ -217,10 +219,11 @@ wait_end(struct monitor *m, const char *id)
         if (show_allocs(m, ev))
             return NULL;
         if (!str_eq(ev->status, m->status)) {
-            line(m, STEP, "Evaluation status changed: \"%s\" -> \"%s\"", m->status, ev->status);
+            monitor_line(m, STEP, "Evaluation status changed: \"%s\" -> \"%s\"", m->status,
+                         ev->status);
             m->status = ev->status;
         }
-        if (terminal(ev->status))
+        if (monitor_terminal(ev->status))
             return ev;
         if (index == 0) /* an agent that tells no index cannot be waited on */
             poll(NULL, 0, POLL_MS);
@@ -228,21 +231,24 @@ wait_end(struct monitor *m, const char *id)
 }
 
 static int
-finish(struct monitor *m, const struct evaluation *ev)
+monitor_finish(struct monitor *m, const struct evaluation *ev)
 {
     const char *id = fmt_id(m->c, ev->id, m->verbose);
     if (ev->failed_tg_allocs.n == 0) {
-        line(m, ARROW, "Evaluation \"%s\" finished with status \"%s\"%s%s", id, ev->status,
-             str_empty(ev->status_description) ? "" : ": ", str_or(ev->status_description, ""));
+        monitor_line(m, ARROW, "Evaluation \"%s\" finished with status \"%s\"%s%s", id, ev->status,
+                     str_empty(ev->status_description) ? "" : ": ",
+                     str_or(ev->status_description, ""));
         return str_eq(ev->status, EVAL_FAILED) ? 1 : 0;
     }
-    line(m, ARROW,
-         "Evaluation \"%s\" finished with status \"%s\" but failed to place all allocations:", id,
-         ev->status);
+    monitor_line(
+        m, ARROW,
+        "Evaluation \"%s\" finished with status \"%s\" but failed to place all allocations:", id,
+        ev->status);
     monitor_print_failed(m->c, &ev->failed_tg_allocs, m->verbose, STEP);
     if (!str_empty(ev->blocked_eval))
-        line(m, STEP, "Evaluation \"%s\" waiting for additional capacity to place remainder",
-             fmt_id(m->c, ev->blocked_eval, m->verbose));
+        monitor_line(m, STEP,
+                     "Evaluation \"%s\" waiting for additional capacity to place remainder",
+                     fmt_id(m->c, ev->blocked_eval, m->verbose));
     return 2;
 }
 
@@ -253,14 +259,14 @@ watch_evals(struct monitor *m, const char *eval_id)
     struct cmd *c = m->c;
     /* an evaluation that was put off names the next */
     for (int hop = 0; hop < HOPS_MAX; hop++) {
-        line(m, ARROW, "Monitoring evaluation \"%s\"", fmt_id(c, eval_id, m->verbose));
+        monitor_line(m, ARROW, "Monitoring evaluation \"%s\"", fmt_id(c, eval_id, m->verbose));
         m->status = EVAL_PENDING; /* as every evaluation begins: its end is always a change */
         m->triggered = false;
         m->deployment = NULL;
         struct evaluation *ev = wait_end(m, eval_id);
         if (!ev)
             return 1;
-        int code = finish(m, ev);
+        int code = monitor_finish(m, ev);
         if (str_empty(ev->next_eval) || code == 2)
             return code;
         eval_id = ev->next_eval;
@@ -275,7 +281,7 @@ watch_deployment(struct monitor *m, int code)
 {
     if (!m->deployment || code == 1)
         return code;
-    line(m, ARROW, "Monitoring deployment \"%s\"", fmt_id(m->c, m->deployment, m->verbose));
+    monitor_line(m, ARROW, "Monitoring deployment \"%s\"", fmt_id(m->c, m->deployment, m->verbose));
     const char *status =
         deployments_watch(m->c, m->deployment, DEPLOYMENT_ASK_MS * NS_PER_MS, m->verbose, ARROW);
     return str_eq(status, DEPLOYMENT_SUCCESSFUL) ? 0 : 1;
@@ -322,7 +328,7 @@ look_at(struct monitor *m, const struct alloc_list_stub *a, bool *begun)
     for (size_t i = 0; i < a->task_states.n; i++) {
         if (!death_of(a->task_states.v[i].k, a->task_states.v[i].v, true, &d))
             continue;
-        line(m, STEP, "%s", death_line(m->c, a->id, &d, m->verbose));
+        monitor_line(m, STEP, "%s", death_line(m->c, a->id, &d, m->verbose));
         death_more(m->c, a->id, &d, STEP STEP);
         told = true;
     }
@@ -332,7 +338,7 @@ look_at(struct monitor *m, const struct alloc_list_stub *a, bool *begun)
 /* A look at what a finished evaluation has placed: RUN_LOOK_MS until it begins, then RUN_UP_MS. 2
  * when a task of it has crashed by then, which is said. */
 static int
-look(struct monitor *m, const char *eval_id)
+monitor_look(struct monitor *m, const char *eval_id)
 {
     struct cmd *c = m->c;
     int64_t end = clock_mono_ns() + RUN_LOOK_MS * NS_PER_MS;
@@ -377,5 +383,5 @@ monitor_run(struct cmd *c, const char *eval_id, bool verbose)
     int code = watch_evals(m, eval_id);
     if (m->deployment)
         return watch_deployment(m, code);
-    return code ? code : look(m, eval_id);
+    return code ? code : monitor_look(m, eval_id);
 }

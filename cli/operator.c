@@ -256,7 +256,7 @@ struct choice {
 };
 
 static int
-choose(struct cmd *c, const struct choice *v, size_t n)
+operator_choose(struct cmd *c, const struct choice *v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (v[i].text && num_parse_bool(v[i].text, v[i].dst))
@@ -334,7 +334,7 @@ cmd_operator_scheduler_set(struct cmd *c)
         {"preempt-sysbatch-scheduler", sysbatch, &p->sys_batch_scheduler_enabled},
         {"preempt-system-scheduler", system, &p->system_scheduler_enabled},
     };
-    return choose(c, choices, ARRAY_LEN(choices)) ? 1 : set_config(c, s);
+    return operator_choose(c, choices, ARRAY_LEN(choices)) ? 1 : set_config(c, s);
 }
 
 /* --- gossip keyring --- */

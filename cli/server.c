@@ -20,7 +20,7 @@ struct leaders {
 };
 
 static const char *
-tag(const struct agent_member *m, const char *name)
+server_tag(const struct agent_member *m, const char *name)
 {
     return str_or(str_map_get(&m->tags, name), "");
 }
@@ -41,7 +41,7 @@ ask_leaders(struct cmd *c, const struct server_members_response *r, struct leade
     struct str_list regions = {0};
     for (size_t i = 0; i < r->members.n; i++) {
         const struct agent_member *m = r->members.v[i];
-        const char *region = tag(m, "region");
+        const char *region = server_tag(m, "region");
         struct value *v = NULL;
         struct err e = ERR_INIT;
         if (str_eq(m->status, "left") || str_list_has(&regions, region))
@@ -62,10 +62,10 @@ member_cmp(const void *a, const void *b)
 }
 
 static bool
-leads(struct cmd *c, const struct agent_member *m, const struct leaders *all)
+server_leads(struct cmd *c, const struct agent_member *m, const struct leaders *all)
 {
-    const char *leader = str_map_get(&all->of, tag(m, "region"));
-    const char *host = str_or(tag(m, "rpc_addr"), m->addr), *port = tag(m, "port");
+    const char *leader = str_map_get(&all->of, server_tag(m, "region"));
+    const char *host = str_or(server_tag(m, "rpc_addr"), m->addr), *port = server_tag(m, "port");
     const char *mine = strchr(host, ':') != NULL ? mem_printf(c, "[%s]:%s", host, port)
                                                  : mem_printf(c, "%s:%s", host, port);
     return leader != NULL && str_eq(mine, leader);
@@ -98,13 +98,13 @@ print_members(struct cmd *c, const struct server_members_response *r, const stru
         cell[k++] = m ? m->addr : names[1];
         cell[k++] = m ? fmt_u64(c, m->port) : names[2];
         cell[k++] = m ? m->status : names[3];
-        cell[k++] = m ? fmt_bool(leads(c, m, lead)) : names[4];
+        cell[k++] = m ? fmt_bool(server_leads(c, m, lead)) : names[4];
         if (detailed)
             cell[k++] = m ? fmt_i64(c, m->protocol_cur) : names[5];
-        cell[k++] = m ? tag(m, "raft_vsn") : names[6];
-        cell[k++] = m ? tag(m, "build") : names[7];
-        cell[k++] = m ? tag(m, "dc") : names[8];
-        cell[k++] = m ? tag(m, "region") : names[9];
+        cell[k++] = m ? server_tag(m, "raft_vsn") : names[6];
+        cell[k++] = m ? server_tag(m, "build") : names[7];
+        cell[k++] = m ? server_tag(m, "dc") : names[8];
+        cell[k++] = m ? server_tag(m, "region") : names[9];
         if (detailed)
             cell[k++] = m ? all_tags(c, m) : names[10];
         table_cells(&t, cell);
@@ -137,7 +137,7 @@ cmd_server_members(struct cmd *c)
     ask_leaders(c, r, &lead);
     for (size_t i = 0; i < r->members.n && (out.json || out.tmpl != NULL); i++)
         str_map_set(c, &r->members.v[i]->tags, "Leader",
-                    fmt_bool(leads(c, r->members.v[i], &lead)));
+                    fmt_bool(server_leads(c, r->members.v[i], &lead)));
     if (output_list(c, &out, &type_agent_member, &r->members, &rc))
         return rc;
     print_members(c, r, &lead, verbose || detailed);

@@ -19,19 +19,19 @@ struct kind {
 };
 
 static bool
-hex(const char *s)
+status_hex(const char *s)
 {
     return strspn(s, "0123456789abcdefABCDEF-") == strlen(s) && strlen(s) >= 2;
 }
 
 /* How many objects match; an exact job id counts as `*exact`. Negative: said. */
 static int
-count(struct cmd *c, struct kind *k, const char *id, bool *exact)
+status_count(struct cmd *c, struct kind *k, const char *id, bool *exact)
 {
     struct object_list l;
     struct err e = ERR_INIT;
     bool uuid = k->t != &type_job_list_stub;
-    if (uuid && !hex(id))
+    if (uuid && !status_hex(id))
         return 0;
     const char *prefix = uuid ? api_uuid_prefix(c, id) : id;
     const struct field *f = type_field(k->t, "ID", 2);
@@ -51,7 +51,7 @@ count(struct cmd *c, struct kind *k, const char *id, bool *exact)
 }
 
 static int
-show(struct cmd *c, const struct kind *k, const char *id, bool verbose)
+status_show(struct cmd *c, const struct kind *k, const char *id, bool verbose)
 {
     char *argv[] = {(char *)(uintptr_t)k->name, mem_strdup(c, id),
                     (char *)(uintptr_t)(verbose ? "-verbose" : "-verbose=false"), NULL};
@@ -62,13 +62,13 @@ show(struct cmd *c, const struct kind *k, const char *id, bool verbose)
 
 /* The kind that the id is of; NULL: what is wrong was said. */
 static const struct kind *
-find(struct cmd *c, struct kind *kinds, size_t n_kinds, const char *id)
+status_find(struct cmd *c, struct kind *kinds, size_t n_kinds, const char *id)
 {
     const struct kind *found = NULL;
     size_t n = 0;
     bool exact = false;
     for (size_t i = 0; i < n_kinds; i++) {
-        if (count(c, &kinds[i], id, &exact))
+        if (status_count(c, &kinds[i], id, &exact))
             return NULL;
         if (i == 0 && exact)
             return &kinds[0];
@@ -113,8 +113,8 @@ cmd_status(struct cmd *c)
         return cmd_job_status(c);
     }
     struct kind kinds[] = {JOBS, ALLOCS, NODES, EVALS};
-    const struct kind *k = find(c, kinds, ARRAY_LEN(kinds), c->args[0]);
-    return k ? show(c, k, c->args[0], verbose) : 1;
+    const struct kind *k = status_find(c, kinds, ARRAY_LEN(kinds), c->args[0]);
+    return k ? status_show(c, k, c->args[0], verbose) : 1;
 }
 
 /* --- ui --- */
@@ -143,7 +143,8 @@ cmd_ui(struct cmd *c)
         return cmd_fail(c, "There is no web interface yet. -show-url prints the address at which "
                            "Nomad has it: that of a proxy in front of both, for example");
     struct kind kinds[] = {JOBS, ALLOCS, NODES};
-    const struct kind *k = c->n_args > 0 ? find(c, kinds, ARRAY_LEN(kinds), c->args[0]) : NULL;
+    const struct kind *k =
+        c->n_args > 0 ? status_find(c, kinds, ARRAY_LEN(kinds), c->args[0]) : NULL;
     if (c->n_args > 0 && !k)
         return 1;
     if (k && k->n > 1 && !str_eq(k->id, c->args[0]))

@@ -33,7 +33,7 @@ tail_start(const uint8_t *p, size_t n, int64_t lines, size_t *ret)
 /* --- sinks --- */
 
 static bool
-put(struct sink *s, const void *p, size_t n)
+stream_put(struct sink *s, const void *p, size_t n)
 {
     s->failed = fwrite(p, 1, n, s->to) != n || fflush(s->to) != 0;
     return !s->failed;
@@ -49,7 +49,7 @@ put_kept(struct sink *s)
         const uint8_t *nl = memchr(p, '\n', n);
         at = nl && nl + 1 < p + n ? (size_t)(nl + 1 - p) : 0;
     }
-    bool ok = put(s, p + at, n - at);
+    bool ok = stream_put(s, p + at, n - at);
     s->cut = false;
     buf_done(&s->kept);
     return ok;
@@ -61,7 +61,7 @@ sink_body(void *sink, const struct http_resp *r, const void *p, size_t n)
     struct sink *s = sink;
     (void)r;
     if (!s->cut)
-        return put(s, p, n);
+        return stream_put(s, p, n);
     buf_put(&s->kept, p, n);
     if (buf_error(&s->kept))
         return false;
@@ -87,7 +87,7 @@ stream_bad_status(struct cmd *c, const char *what, const struct http_resp *r)
 }
 
 static int
-ask(struct cmd *c, char *target, struct sink *s, struct http_resp **ret, struct err *e)
+stream_ask(struct cmd *c, char *target, struct sink *s, struct http_resp **ret, struct err *e)
 {
     struct http_ask *a = api_ask(c, "GET", target);
     a->on_body = sink_body;
@@ -103,7 +103,7 @@ stream_get(struct cmd *c, const char *what, char *target, struct sink *s)
     int code = 0;
     if (s->cut)
         buf_init(&s->kept, CLI_TAIL_MAX * 2);
-    if (ask(c, target, s, &r, &e) < 0)
+    if (stream_ask(c, target, s, &r, &e) < 0)
         code = cmd_fail(c, "Error %s: %s", what, s->failed ? "writing the output failed" : e.text);
     else if (r->status >= 300)
         code = stream_bad_status(c, what, r);
@@ -124,7 +124,7 @@ tail_read(struct cmd *c, const char *what, const struct tail *t, struct sink *s,
         *s = (struct sink){.c = c, .cut = true, .begin = SIZE_MAX, .lines = s->lines, .to = s->to};
         buf_init(&s->kept, CLI_TAIL_MAX * 2);
         *ret_window = window;
-        if (ask(c, t->target(t->arg, window), s, &r, &e) < 0)
+        if (stream_ask(c, t->target(t->arg, window), s, &r, &e) < 0)
             return cmd_fail(c, "Error %s: %s", what, e.text);
         if (r->status == 404 && t->may_miss)
             return 0;
@@ -141,7 +141,7 @@ tail_read(struct cmd *c, const char *what, const struct tail *t, struct sink *s,
 /* --- the end of following --- */
 
 static void
-leave(int sig)
+stream_leave(int sig)
 {
     (void)sig;
     _exit(0); /* every piece was flushed when it came */
@@ -150,6 +150,6 @@ leave(int sig)
 void
 follow_until_interrupt(void)
 {
-    signal(SIGINT, leave);
-    signal(SIGTERM, leave);
+    signal(SIGINT, stream_leave);
+    signal(SIGTERM, stream_leave);
 }

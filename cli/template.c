@@ -35,10 +35,10 @@ struct tmpl {
 
 enum stop { STOP_END, STOP_ELSE, STOP_EOF, STOP_ERROR };
 
-static enum stop run(struct tmpl *t, const struct value *dot, bool live);
+static enum stop template_run(struct tmpl *t, const struct value *dot, bool live);
 
 static int
-bad(struct tmpl *t, const char *what, const char *at, size_t n)
+template_bad(struct tmpl *t, const char *what, const char *at, size_t n)
 {
     return err_set(t->e, -ERR_INVALID, "Error formatting the data: template: %s near \"%.*s\"",
                    what, (int)(n > 40 ? 40 : n), at);
@@ -50,24 +50,24 @@ struct expr {
     const char *p, *end;
 };
 
-static int pipeline(struct tmpl *t, struct expr *x, const struct value *dot,
-                    const struct value **ret);
+static int template_pipeline(struct tmpl *t, struct expr *x, const struct value *dot,
+                             const struct value **ret);
 
 static int
 bad_at(struct tmpl *t, const struct expr *x, const char *what)
 {
-    return bad(t, what, x->p, (size_t)(x->end - x->p));
+    return template_bad(t, what, x->p, (size_t)(x->end - x->p));
 }
 
 static void
-space(struct expr *x)
+template_space(struct expr *x)
 {
     while (x->p < x->end && isspace((unsigned char)*x->p))
         x->p++;
 }
 
 static size_t
-word(const struct expr *x)
+template_word(const struct expr *x)
 {
     size_t n = 0;
     while (x->p + n < x->end && (isalnum((unsigned char)x->p[n]) || x->p[n] == '_'))
@@ -77,15 +77,15 @@ word(const struct expr *x)
 
 /* .A.B behind the value v. What a map does not have is no value; what is no map has no fields. */
 static int
-fields(struct tmpl *t, struct expr *x, const struct value *v, const struct value **ret)
+template_fields(struct tmpl *t, struct expr *x, const struct value *v, const struct value **ret)
 {
     while (x->p < x->end && *x->p == '.') {
         x->p++;
-        size_t n = word(x);
+        size_t n = template_word(x);
         if (n == 0)
             return bad_at(t, x, "the name of a field is missing");
         if (v && v->kind != VALUE_MAP && v->kind != VALUE_NULL)
-            return bad(t, "what is no object has no field", x->p, n);
+            return template_bad(t, "what is no object has no field", x->p, n);
         v = value_get(v, mem_strndup(t->ctx, x->p, n));
         x->p += n;
     }
@@ -94,7 +94,7 @@ fields(struct tmpl *t, struct expr *x, const struct value *v, const struct value
 }
 
 static int
-quoted(struct tmpl *t, struct expr *x, const struct value **ret)
+template_quoted(struct tmpl *t, struct expr *x, const struct value **ret)
 {
     char q = *x->p++;
     auto_buf struct buf b = BUF_INIT(1 << 20);
@@ -111,14 +111,14 @@ quoted(struct tmpl *t, struct expr *x, const struct value **ret)
         buf_putc(&b, ch);
     }
     if (x->p >= x->end)
-        return bad(t, "string is not closed", x->p - 1, 1);
+        return template_bad(t, "string is not closed", x->p - 1, 1);
     x->p++;
     *ret = value_strn(t->ctx, buf_str(&b), b.len);
     return 0;
 }
 
 static int
-number(struct tmpl *t, struct expr *x, const struct value **ret)
+template_number(struct tmpl *t, struct expr *x, const struct value **ret)
 {
     size_t n = 1;
     while (x->p + n < x->end &&
@@ -126,14 +126,14 @@ number(struct tmpl *t, struct expr *x, const struct value **ret)
         n++;
     int64_t i;
     if (num_parse_i64(mem_strndup(t->ctx, x->p, n), &i))
-        return bad(t, "not a whole number", x->p, n);
+        return template_bad(t, "not a whole number", x->p, n);
     *ret = value_int(t->ctx, i);
     x->p += n;
     return 0;
 }
 
 static struct var *
-variable(struct tmpl *t, const char *name, size_t n)
+template_variable(struct tmpl *t, const char *name, size_t n)
 {
     for (size_t i = t->n_vars; i > 0; i--)
         if (strlen(t->vars[i - 1].name) == n && memcmp(t->vars[i - 1].name, name, n) == 0)
@@ -142,25 +142,26 @@ variable(struct tmpl *t, const char *name, size_t n)
 }
 
 static int
-parenthesis(struct tmpl *t, struct expr *x, const struct value *dot, const struct value **ret)
+template_parenthesis(struct tmpl *t, struct expr *x, const struct value *dot,
+                     const struct value **ret)
 {
     if (++t->depth > TEMPLATE_DEPTH_MAX)
-        return bad(t, "nested too deep", x->p, 1);
+        return template_bad(t, "nested too deep", x->p, 1);
     x->p++;
-    int rc = pipeline(t, x, dot, ret);
+    int rc = template_pipeline(t, x, dot, ret);
     t->depth--;
     if (rc)
         return rc;
     if (x->p >= x->end || *x->p != ')')
         return bad_at(t, x, "expected ')'");
     x->p++;
-    return fields(t, x, *ret, ret);
+    return template_fields(t, x, *ret, ret);
 }
 
 static int
 word_operand(struct tmpl *t, struct expr *x, const struct value **ret)
 {
-    size_t n = word(x);
+    size_t n = template_word(x);
     bool yes = n == 4 && memcmp(x->p, "true", 4) == 0;
     if (!yes && !(n == 5 && memcmp(x->p, "false", 5) == 0)) {
         template_fn *fn = template_function(x->p, n);
@@ -174,33 +175,33 @@ word_operand(struct tmpl *t, struct expr *x, const struct value **ret)
 
 /* One operand; a blank, '|', ')' or the end follows it. */
 static int
-operand(struct tmpl *t, struct expr *x, const struct value *dot, const struct value **ret)
+template_operand(struct tmpl *t, struct expr *x, const struct value *dot, const struct value **ret)
 {
     int rc;
-    space(x);
+    template_space(x);
     if (x->p >= x->end)
-        return bad(t, "something is missing", x->p, 0);
+        return template_bad(t, "something is missing", x->p, 0);
     char ch = *x->p;
     if (ch == '"' || ch == '`')
-        rc = quoted(t, x, ret);
+        rc = template_quoted(t, x, ret);
     else if (ch == '-' || isdigit((unsigned char)ch))
-        rc = number(t, x, ret);
+        rc = template_number(t, x, ret);
     else if (ch == '.' && (x->p + 1 == x->end || strchr(" \t\r\n|)", x->p[1]))) {
         x->p++;
         *ret = dot;
         rc = 0;
     } else if (ch == '.')
-        rc = fields(t, x, dot, ret);
+        rc = template_fields(t, x, dot, ret);
     else if (ch == '$') {
         x->p++;
-        size_t n = word(x);
-        const struct var *v = variable(t, x->p, n);
+        size_t n = template_word(x);
+        const struct var *v = template_variable(t, x->p, n);
         if (n && !v)
-            return bad(t, "unknown variable", x->p - 1, n + 1);
+            return template_bad(t, "unknown variable", x->p - 1, n + 1);
         x->p += n;
-        rc = fields(t, x, v ? v->v : t->root, ret);
+        rc = template_fields(t, x, v ? v->v : t->root, ret);
     } else if (ch == '(')
-        rc = parenthesis(t, x, dot, ret);
+        rc = template_parenthesis(t, x, dot, ret);
     else
         rc = word_operand(t, x, ret);
     if (!rc && x->p < x->end && !strchr(" \t\r\n|)", *x->p))
@@ -210,43 +211,43 @@ operand(struct tmpl *t, struct expr *x, const struct value *dot, const struct va
 
 /* A function with its operands, or a lone operand; `last` (from the left of a '|') comes last. */
 static int
-command(struct tmpl *t, struct expr *x, const struct value *dot, bool piped,
-        const struct value **ret)
+template_command(struct tmpl *t, struct expr *x, const struct value *dot, bool piped,
+                 const struct value **ret)
 {
     const struct value *args[TEMPLATE_ARGS_MAX] = {NULL}, *last = *ret;
     size_t n = 0;
-    space(x);
-    size_t len = word(x);
+    template_space(x);
+    size_t len = template_word(x);
     template_fn *fn = template_function(x->p, len);
     if (!fn && piped)
         return bad_at(t, x, "expected a function behind '|'");
     if (!fn) {
-        int rc = operand(t, x, dot, ret);
-        space(x);
+        int rc = template_operand(t, x, dot, ret);
+        template_space(x);
         return rc;
     }
     const char *name = x->p;
     x->p += len;
-    for (space(x); x->p < x->end && *x->p != ')' && *x->p != '|'; space(x)) {
+    for (template_space(x); x->p < x->end && *x->p != ')' && *x->p != '|'; template_space(x)) {
         if (n + 1 >= TEMPLATE_ARGS_MAX)
             return bad_at(t, x, "too many arguments");
-        int rc = operand(t, x, dot, &args[n++]);
+        int rc = template_operand(t, x, dot, &args[n++]);
         if (rc)
             return rc;
     }
     if (piped)
         args[n++] = last;
     struct err e = ERR_INIT;
-    return fn(t->ctx, args, n, ret, &e) ? bad(t, e.text, name, (size_t)(x->p - name)) : 0;
+    return fn(t->ctx, args, n, ret, &e) ? template_bad(t, e.text, name, (size_t)(x->p - name)) : 0;
 }
 
 static int
-pipeline(struct tmpl *t, struct expr *x, const struct value *dot, const struct value **ret)
+template_pipeline(struct tmpl *t, struct expr *x, const struct value *dot, const struct value **ret)
 {
-    int rc = command(t, x, dot, false, ret);
+    int rc = template_command(t, x, dot, false, ret);
     while (!rc && x->p < x->end && *x->p == '|') {
         x->p++;
-        rc = command(t, x, dot, true, ret);
+        rc = template_command(t, x, dot, true, ret);
     }
     return rc;
 }
@@ -261,31 +262,31 @@ struct decl {
 };
 
 static bool
-name(struct tmpl *t, struct expr *x, const char **ret)
+template_name(struct tmpl *t, struct expr *x, const char **ret)
 {
-    space(x);
+    template_space(x);
     if (x->p >= x->end || *x->p != '$')
         return false;
     x->p++;
-    size_t n = word(x);
+    size_t n = template_word(x);
     *ret = mem_strndup(t->ctx, x->p, n);
     x->p += n;
-    space(x);
+    template_space(x);
     return n > 0;
 }
 
 /* What follows when there is no declaration stays as it is. */
 static void
-declaration(struct tmpl *t, struct expr *x, struct decl *d)
+template_declaration(struct tmpl *t, struct expr *x, struct decl *d)
 {
     struct expr y = *x;
     *d = (struct decl){0};
-    if (!name(t, &y, &d->name[0]))
+    if (!template_name(t, &y, &d->name[0]))
         return;
     size_t n = 1;
     if (y.p < y.end && *y.p == ',') {
         y.p++;
-        if (!name(t, &y, &d->name[1]))
+        if (!template_name(t, &y, &d->name[1]))
             return;
         n = 2;
     }
@@ -300,13 +301,13 @@ declaration(struct tmpl *t, struct expr *x, struct decl *d)
 }
 
 static int
-set(struct tmpl *t, const char *var_name, bool assign, const struct value *v)
+template_set(struct tmpl *t, const char *var_name, bool assign, const struct value *v)
 {
-    struct var *old = variable(t, var_name, strlen(var_name));
+    struct var *old = template_variable(t, var_name, strlen(var_name));
     if (assign && !old)
-        return bad(t, "unknown variable", var_name, strlen(var_name));
+        return template_bad(t, "unknown variable", var_name, strlen(var_name));
     if (!assign && t->n_vars == TEMPLATE_VARS_MAX)
-        return bad(t, "too many variables", var_name, strlen(var_name));
+        return template_bad(t, "too many variables", var_name, strlen(var_name));
     if (!assign) {
         old = &t->vars[t->n_vars++];
         old->name = var_name;
@@ -317,13 +318,13 @@ set(struct tmpl *t, const char *var_name, bool assign, const struct value *v)
 
 /* The pipeline and what it declares; range declares by itself. */
 static int
-evaluate(struct tmpl *t, const char *s, const char *end, const struct value *dot, struct decl *d,
-         const struct value **ret)
+template_evaluate(struct tmpl *t, const char *s, const char *end, const struct value *dot,
+                  struct decl *d, const struct value **ret)
 {
     struct expr x = {s, end};
-    declaration(t, &x, d);
-    int rc = pipeline(t, &x, dot, ret);
-    space(&x);
+    template_declaration(t, &x, d);
+    int rc = template_pipeline(t, &x, dot, ret);
+    template_space(&x);
     if (!rc && x.p < x.end)
         return bad_at(t, &x, "not understood");
     return rc;
@@ -332,7 +333,7 @@ evaluate(struct tmpl *t, const char *s, const char *end, const struct value *dot
 /* --- text and actions --- */
 
 static bool
-starts(const char *s, const char *end, const char *kw)
+template_starts(const char *s, const char *end, const char *kw)
 {
     size_t n = strlen(kw);
     return (size_t)(end - s) >= n && memcmp(s, kw, n) == 0 &&
@@ -341,18 +342,18 @@ starts(const char *s, const char *end, const char *kw)
 
 /* One side of a range or if: run from here, to the matching else or end. */
 static enum stop
-body(struct tmpl *t, const struct value *dot, bool live)
+template_body(struct tmpl *t, const struct value *dot, bool live)
 {
     size_t vars = t->n_vars;
     if (++t->depth > TEMPLATE_DEPTH_MAX) {
-        bad(t, "nested too deep", t->p, strlen(t->p));
+        template_bad(t, "nested too deep", t->p, strlen(t->p));
         return STOP_ERROR;
     }
-    enum stop s = run(t, dot, live);
+    enum stop s = template_run(t, dot, live);
     t->depth--;
     t->n_vars = vars;
     if (s == STOP_EOF) {
-        bad(t, "{{ end }} is missing", "", 0);
+        template_bad(t, "{{ end }} is missing", "", 0);
         return STOP_ERROR;
     }
     return s;
@@ -366,33 +367,33 @@ run_if(struct tmpl *t, const char *s, const char *end, const struct value *dot, 
     const struct value *v = NULL;
     struct decl d = {0};
     size_t vars = t->n_vars;
-    if (live && evaluate(t, s, end, dot, &d, &v))
+    if (live && template_evaluate(t, s, end, dot, &d, &v))
         return STOP_ERROR;
     if (d.n == 2) {
-        bad(t, "two variables are for range", s, (size_t)(end - s));
+        template_bad(t, "two variables are for range", s, (size_t)(end - s));
         return STOP_ERROR;
     }
-    if (d.n && set(t, d.name[0], d.assign, v))
+    if (d.n && template_set(t, d.name[0], d.assign, v))
         return STOP_ERROR;
     bool yes = live && template_truth(v);
-    enum stop r = body(t, with && yes ? v : dot, yes);
+    enum stop r = template_body(t, with && yes ? v : dot, yes);
     if (r == STOP_ELSE && t->branch < t->branch_end) {
         s = t->branch;
-        with = starts(s, t->branch_end, "with");
-        if (!with && !starts(s, t->branch_end, "if")) {
-            bad(t, "expected if or with behind else", s, (size_t)(t->branch_end - s));
+        with = template_starts(s, t->branch_end, "with");
+        if (!with && !template_starts(s, t->branch_end, "if")) {
+            template_bad(t, "expected if or with behind else", s, (size_t)(t->branch_end - s));
             return STOP_ERROR;
         }
         if (++t->depth > TEMPLATE_DEPTH_MAX) {
-            bad(t, "nested too deep", s, (size_t)(t->branch_end - s));
+            template_bad(t, "nested too deep", s, (size_t)(t->branch_end - s));
             return STOP_ERROR;
         }
         r = run_if(t, s + (with ? 4 : 2), t->branch_end, dot, with, live && !yes);
         t->depth--;
     } else if (r == STOP_ELSE) {
-        r = body(t, dot, live && !yes);
+        r = template_body(t, dot, live && !yes);
         if (r == STOP_ELSE)
-            bad(t, "{{ else }} where none belongs", s, (size_t)(end - s));
+            template_bad(t, "{{ else }} where none belongs", s, (size_t)(end - s));
     }
     t->n_vars = vars;
     return r == STOP_END ? STOP_END : STOP_ERROR;
@@ -403,10 +404,10 @@ static enum stop
 round_of(struct tmpl *t, const struct decl *d, const struct value *key, const struct value *v)
 {
     size_t vars = t->n_vars;
-    if ((d->n == 2 && set(t, d->name[0], d->assign, key)) ||
-        (d->n && set(t, d->name[d->n - 1], d->assign, v)))
+    if ((d->n == 2 && template_set(t, d->name[0], d->assign, key)) ||
+        (d->n && template_set(t, d->name[d->n - 1], d->assign, v)))
         return STOP_ERROR;
-    enum stop r = body(t, v, true);
+    enum stop r = template_body(t, v, true);
     t->n_vars = vars;
     return r;
 }
@@ -418,12 +419,12 @@ run_range(struct tmpl *t, const char *s, const char *end, const struct value *do
     const struct value *over = NULL;
     struct decl d = {0};
     enum stop r = STOP_END;
-    if (live && evaluate(t, s, end, dot, &d, &over))
+    if (live && template_evaluate(t, s, end, dot, &d, &over))
         return STOP_ERROR;
     bool list = over && over->kind == VALUE_LIST, map = over && over->kind == VALUE_MAP;
     size_t n = list ? over->list.n : map ? over->map.n : 0;
     if (over && !list && !map && over->kind != VALUE_NULL) {
-        bad(t, "range goes over lists and maps", s, (size_t)(end - s));
+        template_bad(t, "range goes over lists and maps", s, (size_t)(end - s));
         return STOP_ERROR;
     }
     const struct value_pair *pairs = map ? template_pairs(t->ctx, over) : NULL;
@@ -433,67 +434,67 @@ run_range(struct tmpl *t, const char *s, const char *end, const struct value *do
                  : round_of(t, &d, value_str(t->ctx, pairs[i].k), pairs[i].v);
     }
     if (n == 0)
-        r = body(t, dot, false);
+        r = template_body(t, dot, false);
     if (r == STOP_ELSE && t->branch == t->branch_end)
-        r = body(t, dot, live && n == 0);
+        r = template_body(t, dot, live && n == 0);
     if (r == STOP_ELSE)
-        bad(t, "{{ else }} where none belongs", s, (size_t)(end - s));
+        template_bad(t, "{{ else }} where none belongs", s, (size_t)(end - s));
     return r == STOP_END ? STOP_END : STOP_ERROR;
 }
 
 /* A pipeline that is printed, or a declaration. */
 static enum stop
-simple(struct tmpl *t, const char *s, const char *end, const struct value *dot, bool live)
+template_simple(struct tmpl *t, const char *s, const char *end, const struct value *dot, bool live)
 {
     const struct value *v = NULL;
     struct decl d = {0};
     if (!live)
         return STOP_EOF;
-    if (evaluate(t, s, end, dot, &d, &v))
+    if (template_evaluate(t, s, end, dot, &d, &v))
         return STOP_ERROR;
     if (d.n == 2) {
-        bad(t, "two variables are for range", s, (size_t)(end - s));
+        template_bad(t, "two variables are for range", s, (size_t)(end - s));
         return STOP_ERROR;
     }
     if (d.n)
-        return set(t, d.name[0], d.assign, v) ? STOP_ERROR : STOP_EOF;
+        return template_set(t, d.name[0], d.assign, v) ? STOP_ERROR : STOP_EOF;
     template_put(t->out, v);
     return STOP_EOF;
 }
 
 static enum stop
-action(struct tmpl *t, const char *s, const char *end, const struct value *dot, bool live)
+template_action(struct tmpl *t, const char *s, const char *end, const struct value *dot, bool live)
 {
     static const char *const not_here[] = {"block", "break", "continue", "define", "template"};
     for (size_t i = 0; i < ARRAY_LEN(not_here); i++)
-        if (starts(s, end, not_here[i])) {
-            bad(t, "not supported", s, (size_t)(end - s));
+        if (template_starts(s, end, not_here[i])) {
+            template_bad(t, "not supported", s, (size_t)(end - s));
             return STOP_ERROR;
         }
-    if (starts(s, end, "end") && s + 3 == end)
+    if (template_starts(s, end, "end") && s + 3 == end)
         return STOP_END;
-    if (starts(s, end, "else")) {
+    if (template_starts(s, end, "else")) {
         struct expr x = {s + 4, end};
-        space(&x);
+        template_space(&x);
         t->branch = x.p;
         t->branch_end = end;
         return STOP_ELSE;
     }
     enum stop r;
-    if (starts(s, end, "range"))
+    if (template_starts(s, end, "range"))
         r = run_range(t, s + 5, end, dot, live);
-    else if (starts(s, end, "if"))
+    else if (template_starts(s, end, "if"))
         r = run_if(t, s + 2, end, dot, false, live);
-    else if (starts(s, end, "with"))
+    else if (template_starts(s, end, "with"))
         r = run_if(t, s + 4, end, dot, true, live);
     else
-        return simple(t, s, end, dot, live);
+        return template_simple(t, s, end, dot, live);
     return r == STOP_END ? STOP_EOF : STOP_ERROR;
 }
 
-/* Until {{ end }}, {{ else }} or the end of the text. STOP_EOF from action(): go on. */
+/* Until {{ end }}, {{ else }} or the end of the text. STOP_EOF from template_action(): go on. */
 static enum stop
-run(struct tmpl *t, const struct value *dot, bool live)
+template_run(struct tmpl *t, const struct value *dot, bool live)
 {
     for (;;) {
         const char *open = strstr(t->p, "{{");
@@ -509,7 +510,7 @@ run(struct tmpl *t, const struct value *dot, bool live)
         }
         const char *s = open + 2, *close = strstr(s, "}}");
         if (!close) {
-            bad(t, "{{ is not closed", open, strlen(open));
+            template_bad(t, "{{ is not closed", open, strlen(open));
             return STOP_ERROR;
         }
         t->p = close + 2;
@@ -525,7 +526,7 @@ run(struct tmpl *t, const struct value *dot, bool live)
             close--;
         if (close - s >= 2 && s[0] == '/' && s[1] == '*')
             continue;
-        enum stop r = action(t, s, close, dot, live);
+        enum stop r = template_action(t, s, close, dot, live);
         if (r != STOP_EOF)
             return r;
     }
@@ -536,10 +537,10 @@ template_render(struct buf *out, const char *text, const struct value *v, struct
 {
     auto_mem void *ctx = mem_ctx("template");
     struct tmpl t = {.ctx = ctx, .out = out, .root = v, .p = text, .e = e};
-    enum stop s = run(&t, v, true);
+    enum stop s = template_run(&t, v, true);
     if (s == STOP_EOF)
         return 0;
     if (s != STOP_ERROR)
-        return bad(&t, "{{ end }} or {{ else }} where none belongs", text, strlen(text));
+        return template_bad(&t, "{{ end }} or {{ else }} where none belongs", text, strlen(text));
     return -ERR_INVALID;
 }

@@ -15,7 +15,7 @@
 enum { TEXT_MAX = 16 << 20, WIDTH_MAX = 1000 };
 
 static int
-bad(struct err *e, const char *fn, const char *what)
+template_fn_bad(struct err *e, const char *fn, const char *what)
 {
     return err_set(e, -ERR_INVALID, "%s: %s", fn, what);
 }
@@ -105,7 +105,7 @@ template_put(struct buf *out, const struct value *v)
 }
 
 static bool
-is(const struct value *v, enum value_kind k)
+template_fn_is(const struct value *v, enum value_kind k)
 {
     return v && v->kind == k;
 }
@@ -116,16 +116,16 @@ static int
 fn_len(void *ctx, const struct value **a, size_t n, const struct value **ret, struct err *e)
 {
     if (n != 1)
-        return bad(e, "len", "wants one argument");
+        return template_fn_bad(e, "len", "wants one argument");
     size_t len = 0;
-    if (is(a[0], VALUE_LIST))
+    if (template_fn_is(a[0], VALUE_LIST))
         len = a[0]->list.n;
-    else if (is(a[0], VALUE_MAP))
+    else if (template_fn_is(a[0], VALUE_MAP))
         len = a[0]->map.n;
-    else if (is(a[0], VALUE_STRING))
+    else if (template_fn_is(a[0], VALUE_STRING))
         len = a[0]->str.n;
     else if (a[0] && a[0]->kind != VALUE_NULL)
-        return bad(e, "len", "the argument is no list, map or string");
+        return template_fn_bad(e, "len", "the argument is no list, map or string");
     *ret = value_int(ctx, (int64_t)len);
     return 0;
 }
@@ -135,16 +135,17 @@ fn_index(void *ctx, const struct value **a, size_t n, const struct value **ret, 
 {
     (void)ctx;
     if (n == 0)
-        return bad(e, "index", "wants a list or map");
+        return template_fn_bad(e, "index", "wants a list or map");
     const struct value *v = a[0];
     for (size_t i = 1; i < n; i++) {
         const struct value *k = a[i];
-        if (is(k, VALUE_STRING) && (!v || v->kind == VALUE_NULL || v->kind == VALUE_MAP))
+        if (template_fn_is(k, VALUE_STRING) &&
+            (!v || v->kind == VALUE_NULL || v->kind == VALUE_MAP))
             v = value_get(v, k->str.s);
-        else if (!is(k, VALUE_INT) || !is(v, VALUE_LIST))
-            return bad(e, "index", "wants a map and a key, or a list and a number");
+        else if (!template_fn_is(k, VALUE_INT) || !template_fn_is(v, VALUE_LIST))
+            return template_fn_bad(e, "index", "wants a map and a key, or a list and a number");
         else if (k->i < 0 || (size_t)k->i >= v->list.n)
-            return bad(e, "index", "out of range");
+            return template_fn_bad(e, "index", "out of range");
         else
             v = v->list.v[k->i];
     }
@@ -157,9 +158,9 @@ fn_index(void *ctx, const struct value **a, size_t n, const struct value **ret, 
 static bool
 number_of(const struct value *v, double *ret)
 {
-    if (is(v, VALUE_INT))
+    if (template_fn_is(v, VALUE_INT))
         *ret = (double)v->i;
-    else if (is(v, VALUE_FLOAT))
+    else if (template_fn_is(v, VALUE_FLOAT))
         *ret = v->f;
     else
         return false;
@@ -168,32 +169,33 @@ number_of(const struct value *v, double *ret)
 
 /* -1, 0, 1. */
 static int
-order(const char *fn, const struct value **a, size_t n, int *ret, struct err *e)
+template_fn_order(const char *fn, const struct value **a, size_t n, int *ret, struct err *e)
 {
     double x, y;
     if (n != 2)
-        return bad(e, fn, "wants two arguments");
-    if (is(a[0], VALUE_INT) && is(a[1], VALUE_INT))
+        return template_fn_bad(e, fn, "wants two arguments");
+    if (template_fn_is(a[0], VALUE_INT) && template_fn_is(a[1], VALUE_INT))
         *ret = (a[0]->i > a[1]->i) - (a[0]->i < a[1]->i);
     else if (number_of(a[0], &x) && number_of(a[1], &y))
         *ret = (x > y) - (x < y);
-    else if (is(a[0], VALUE_STRING) && is(a[1], VALUE_STRING)) {
+    else if (template_fn_is(a[0], VALUE_STRING) && template_fn_is(a[1], VALUE_STRING)) {
         int d = strcmp(a[0]->str.s, a[1]->str.s);
         *ret = (d > 0) - (d < 0);
     } else
-        return bad(e, fn, "wants two numbers or two strings");
+        return template_fn_bad(e, fn, "wants two numbers or two strings");
     return 0;
 }
 
 static int
-equal(const char *fn, const struct value *a, const struct value *b, bool *ret, struct err *e)
+template_fn_equal(const char *fn, const struct value *a, const struct value *b, bool *ret,
+                  struct err *e)
 {
     double x;
     bool null = !a || !b || a->kind == VALUE_NULL || b->kind == VALUE_NULL;
     if (!null && a->kind != b->kind && !(number_of(a, &x) && number_of(b, &x)))
-        return bad(e, fn, "the arguments are of different kinds");
-    if (is(a, VALUE_LIST) || is(a, VALUE_MAP))
-        return bad(e, fn, "lists and maps are not compared");
+        return template_fn_bad(e, fn, "the arguments are of different kinds");
+    if (template_fn_is(a, VALUE_LIST) || template_fn_is(a, VALUE_MAP))
+        return template_fn_bad(e, fn, "lists and maps are not compared");
     *ret = value_equal(a, b);
     return 0;
 }
@@ -203,10 +205,10 @@ fn_eq(void *ctx, const struct value **a, size_t n, const struct value **ret, str
 {
     bool any = false;
     if (n < 2)
-        return bad(e, "eq", "wants two arguments");
+        return template_fn_bad(e, "eq", "wants two arguments");
     for (size_t i = 1; i < n; i++) {
         bool eq;
-        int rc = equal("eq", a[0], a[i], &eq, e);
+        int rc = template_fn_equal("eq", a[0], a[i], &eq, e);
         if (rc)
             return rc;
         any = any || eq;
@@ -220,8 +222,8 @@ fn_ne(void *ctx, const struct value **a, size_t n, const struct value **ret, str
 {
     bool eq;
     if (n != 2)
-        return bad(e, "ne", "wants two arguments");
-    int rc = equal("ne", a[0], a[1], &eq, e);
+        return template_fn_bad(e, "ne", "wants two arguments");
+    int rc = template_fn_equal("ne", a[0], a[1], &eq, e);
     *ret = rc ? NULL : value_bool(ctx, !eq);
     return rc;
 }
@@ -230,7 +232,7 @@ fn_ne(void *ctx, const struct value **a, size_t n, const struct value **ret, str
     static int fn_##name(void *ctx, const struct value **a, size_t n, const struct value **ret,    \
                          struct err *e)                                                            \
     {                                                                                              \
-        int d, rc = order(#name, a, n, &d, e);                                                     \
+        int d, rc = template_fn_order(#name, a, n, &d, e);                                         \
         *ret = rc ? NULL : value_bool(ctx, condition);                                             \
         return rc;                                                                                 \
     }
@@ -243,7 +245,7 @@ static int
 fn_not(void *ctx, const struct value **a, size_t n, const struct value **ret, struct err *e)
 {
     if (n != 1)
-        return bad(e, "not", "wants one argument");
+        return template_fn_bad(e, "not", "wants one argument");
     *ret = value_bool(ctx, !template_truth(a[0]));
     return 0;
 }
@@ -253,7 +255,7 @@ fn_and(void *ctx, const struct value **a, size_t n, const struct value **ret, st
 {
     (void)ctx;
     if (n == 0)
-        return bad(e, "and", "wants an argument");
+        return template_fn_bad(e, "and", "wants an argument");
     *ret = a[n - 1];
     for (size_t i = n; i > 0; i--)
         *ret = template_truth(a[i - 1]) ? *ret : a[i - 1];
@@ -265,7 +267,7 @@ fn_or(void *ctx, const struct value **a, size_t n, const struct value **ret, str
 {
     (void)ctx;
     if (n == 0)
-        return bad(e, "or", "wants an argument");
+        return template_fn_bad(e, "or", "wants an argument");
     *ret = a[n - 1];
     for (size_t i = n; i > 0; i--)
         *ret = template_truth(a[i - 1]) ? a[i - 1] : *ret;
@@ -330,9 +332,9 @@ put_number(struct buf *out, const struct verb *v, const struct value *a, struct 
     if (v->precision >= 0)
         snprintf(precision, sizeof(precision), ".%d", v->precision);
     bool whole = strchr("dxXo", v->verb) != NULL;
-    if (whole ? !is(a, VALUE_INT) : !is(a, VALUE_FLOAT))
-        return bad(e, "printf",
-                   whole ? "%d and %x want a whole number" : "%f, %e and %g want a fraction");
+    if (whole ? !template_fn_is(a, VALUE_INT) : !template_fn_is(a, VALUE_FLOAT))
+        return template_fn_bad(
+            e, "printf", whole ? "%d and %x want a whole number" : "%f, %e and %g want a fraction");
     snprintf(fmt, sizeof(fmt), "%%%s%s%s%s%c", v->flags, width, precision, whole ? "ll" : "",
              v->verb);
 #pragma GCC diagnostic push
@@ -351,12 +353,12 @@ put_verb(struct buf *out, const struct verb *v, const struct value *a, struct er
     auto_buf struct buf one = BUF_INIT(TEXT_MAX), quoted = BUF_INIT(TEXT_MAX);
     if (v->verb && strchr("dxXofeg", v->verb))
         return put_number(out, v, a, e);
-    if (v->verb == 't' && !is(a, VALUE_BOOL))
-        return bad(e, "printf", "%t wants true or false");
-    if ((v->verb == 's' || v->verb == 'q') && !is(a, VALUE_STRING))
-        return bad(e, "printf", "%s and %q want a string; %v takes anything");
+    if (v->verb == 't' && !template_fn_is(a, VALUE_BOOL))
+        return template_fn_bad(e, "printf", "%t wants true or false");
+    if ((v->verb == 's' || v->verb == 'q') && !template_fn_is(a, VALUE_STRING))
+        return template_fn_bad(e, "printf", "%s and %q want a string; %v takes anything");
     if (!v->verb || !strchr("svqt", v->verb))
-        return bad(e, "printf", "knows %s %v %q %d %x %o %f %e %g %t and %%");
+        return template_fn_bad(e, "printf", "knows %s %v %q %d %x %o %f %e %g %t and %%");
     template_put(&one, a);
     if (v->verb == 'q')
         json_put_string(&quoted, buf_str(&one), one.len);
@@ -370,8 +372,8 @@ fn_printf(void *ctx, const struct value **a, size_t n, const struct value **ret,
 {
     auto_buf struct buf b = BUF_INIT(TEXT_MAX);
     size_t next = 1;
-    if (n == 0 || !is(a[0], VALUE_STRING))
-        return bad(e, "printf", "wants a format first");
+    if (n == 0 || !template_fn_is(a[0], VALUE_STRING))
+        return template_fn_bad(e, "printf", "wants a format first");
     for (const char *p = a[0]->str.s; *p; p++) {
         struct verb v;
         if (*p != '%') {
@@ -384,13 +386,14 @@ fn_printf(void *ctx, const struct value **a, size_t n, const struct value **ret,
             continue;
         }
         if (next >= n)
-            return bad(e, "printf", "there are fewer arguments than the format has verbs");
+            return template_fn_bad(e, "printf",
+                                   "there are fewer arguments than the format has verbs");
         int rc = put_verb(&b, &v, a[next++], e);
         if (rc)
             return rc;
     }
     if (next < n)
-        return bad(e, "printf", "there are more arguments than the format has verbs");
+        return template_fn_bad(e, "printf", "there are more arguments than the format has verbs");
     *ret = value_strn(ctx, buf_str(&b), b.len);
     return 0;
 }
@@ -402,7 +405,7 @@ fn_print(void *ctx, const struct value **a, size_t n, const struct value **ret, 
     auto_buf struct buf b = BUF_INIT(TEXT_MAX);
     (void)e;
     for (size_t i = 0; i < n; i++) {
-        if (i && !is(a[i], VALUE_STRING) && !is(a[i - 1], VALUE_STRING))
+        if (i && !template_fn_is(a[i], VALUE_STRING) && !template_fn_is(a[i - 1], VALUE_STRING))
             buf_putc(&b, ' ');
         template_put(&b, a[i]);
     }

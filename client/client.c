@@ -54,7 +54,7 @@ struct client {
 /* --- making --- */
 
 static const char *
-text(const void *ctx, const char *s, const char *dflt)
+client_text(const void *ctx, const char *s, const char *dflt)
 {
     return mem_strdup(ctx, str_or(s, dflt));
 }
@@ -70,7 +70,7 @@ copy_config(struct ground *g, const struct client_config *from)
     char host[256] = "";
     if (gethostname(host, sizeof(host) - 1) < 0)
         host[0] = 0;
-    cfg->state_dir = text(g, from->state_dir, "");
+    cfg->state_dir = client_text(g, from->state_dir, "");
     cfg->hand = mem_strdup(g, from->hand);
     cfg->engines = (struct str_list){0};
     for (size_t i = 0; i < from->engines.n; i++)
@@ -80,12 +80,12 @@ copy_config(struct ground *g, const struct client_config *from)
         list_add(plugins, plugins->plugins,
                  codec_clone(plugins, &type_agent_plugin, from->plugins->plugins.v[i]));
     cfg->plugins = plugins;
-    cfg->alloc_dir = text(g, from->alloc_dir, "");
-    cfg->name = text(g, from->name, str_or(host, "localhost"));
-    cfg->region = text(g, from->region, "global");
-    cfg->datacenter = text(g, from->datacenter, "dc1");
-    cfg->http_addr = text(g, from->http_addr, "");
-    cfg->version = text(g, from->version, "");
+    cfg->alloc_dir = client_text(g, from->alloc_dir, "");
+    cfg->name = client_text(g, from->name, str_or(host, "localhost"));
+    cfg->region = client_text(g, from->region, "global");
+    cfg->datacenter = client_text(g, from->datacenter, "dc1");
+    cfg->http_addr = client_text(g, from->http_addr, "");
+    cfg->version = client_text(g, from->version, "");
     int64_t *const numbers[] = {&a->min_dynamic_port, &a->max_dynamic_port,
                                 &a->max_kill_timeout, &a->gc_max_allocs,
                                 &a->gc_interval,      &a->gc_parallel_destroys};
@@ -447,8 +447,8 @@ operation_new(struct client *c, client_done *done, void *arg)
 
 /* The runner and the task asked for; false with op->e set. */
 static bool
-target(struct operation *op, const char *alloc_id, const char *task, struct alloc_runner **ret_ar,
-       struct task_runner **ret_tr)
+client_target(struct operation *op, const char *alloc_id, const char *task,
+              struct alloc_runner **ret_ar, struct task_runner **ret_tr)
 {
     *ret_tr = NULL;
     *ret_ar = alloc_runner_find(&op->c->allocs, alloc_id);
@@ -485,7 +485,7 @@ client_alloc_restart(struct client *c, const char *alloc_id, const char *task, b
     struct operation *op = operation_new(c, done, arg);
     struct alloc_runner *ar;
     struct task_runner *tr;
-    if (!target(op, alloc_id, task, &ar, &tr))
+    if (!client_target(op, alloc_id, task, &ar, &tr))
         return;
     if (is_ending(ar)) {
         err_set(&op->e, -ERR_CONFLICT,
@@ -536,7 +536,7 @@ client_alloc_signal(struct client *c, const char *alloc_id, const char *task, co
     struct operation *op = operation_new(c, done, arg);
     struct alloc_runner *ar;
     struct task_runner *tr;
-    if (!target(op, alloc_id, task, &ar, &tr))
+    if (!client_target(op, alloc_id, task, &ar, &tr))
         return;
     int sig = str_empty(signal) ? SIGKILL : signal_parse(signal);
     if (sig <= 0) {
@@ -553,7 +553,7 @@ client_alloc_pause(struct client *c, const char *alloc_id, const char *task, boo
     struct operation *op = operation_new(c, done, arg);
     struct alloc_runner *ar;
     struct task_runner *tr;
-    if (target(op, alloc_id, task, &ar, &tr))
+    if (client_target(op, alloc_id, task, &ar, &tr))
         each_running(op, ar, tr, task_runner_pause, on);
 }
 
@@ -563,7 +563,7 @@ client_alloc_gc(struct client *c, const char *alloc_id, client_done *done, void 
     struct operation *op = operation_new(c, done, arg);
     struct alloc_runner *ar;
     struct task_runner *tr;
-    if (!target(op, alloc_id, NULL, &ar, &tr))
+    if (!client_target(op, alloc_id, NULL, &ar, &tr))
         return;
     op->left++;
     if (!gc_collect(c->gc, ar, GC_ASKED, operation_part, op)) {

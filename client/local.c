@@ -213,7 +213,7 @@ commit_post(struct local *s)
 }
 
 static void
-queue(struct local *s, struct op op)
+local_queue(struct local *s, struct op op)
 {
     struct batch *b = batch_of(s);
     if (b->n == b->cap) {
@@ -233,10 +233,10 @@ queue_put(struct local *s, bool task, const char *key, const struct type *t, con
         return;
     }
     struct batch *b = batch_of(s);
-    queue(s, (struct op){.task = task,
-                         .key = mem_strdup(b, key),
-                         .val = mem_dup(b, out.data, out.len),
-                         .n = out.len});
+    local_queue(s, (struct op){.task = task,
+                               .key = mem_strdup(b, key),
+                               .val = mem_dup(b, out.data, out.len),
+                               .n = out.len});
 }
 
 void
@@ -270,7 +270,7 @@ static void
 queue_del(struct local *s, bool task, const char *key)
 {
     struct batch *b = batch_of(s);
-    queue(s, (struct op){.task = task, .del = true, .key = mem_strdup(b, key)});
+    local_queue(s, (struct op){.task = task, .del = true, .key = mem_strdup(b, key)});
 }
 
 void
@@ -298,7 +298,7 @@ del_prefix(struct table_txn *t, unsigned table, const char *prefix)
 }
 
 static int
-apply(struct local *s, struct table_txn *t, const struct op *op)
+local_apply(struct local *s, struct table_txn *t, const struct op *op)
 {
     struct slice key = SLICE(op->key, strlen(op->key));
     if (op->del && op->task)
@@ -326,7 +326,7 @@ seen_key(struct seen *set, const char *key, size_t n)
 
 /* Replaced by a later write of the row, or removed with all rows of its allocation. */
 static bool
-superseded(struct seen *set, const struct op *op)
+local_superseded(struct seen *set, const struct op *op)
 {
     const char *slash = strchr(op->key, '/'); /* only keys of tasks have one */
     return seen_key(set, op->key, strlen(op->key)) ||
@@ -342,7 +342,7 @@ last_words(struct batch *b)
     size_t n = b->n;
     for (size_t i = b->n; i-- > 0;) { /* newest first */
         const struct op *op = &b->ops[i];
-        if (superseded(set, op))
+        if (local_superseded(set, op))
             continue;
         rows[i].key = op->key;
         HASH_ADD_KEYPTR(hh, set, op->key, strlen(op->key), &rows[i]);
@@ -377,7 +377,7 @@ commit_ops(struct local *s, const struct op *ops, size_t n)
         return code;
     code = 0;
     for (size_t i = 0; code == 0 && i < n; i++)
-        code = apply(s, t, &ops[i]);
+        code = local_apply(s, t, &ops[i]);
     if (code == 0)
         return table_commit(t);
     table_end(t);
@@ -521,7 +521,7 @@ local_sync(struct local *s, state_synced *fn, void *arg)
 /* --- reading --- */
 
 static void *
-decode(const void *ctx, const struct type *type, struct slice key, struct slice val)
+local_decode(const void *ctx, const struct type *type, struct slice key, struct slice val)
 {
     void *obj = NULL;
     struct err e = ERR_INIT;
@@ -551,7 +551,7 @@ load_tasks(struct local *s, struct table_txn *txn, const void *ctx, struct clien
     size_t n = 0;
     struct table_scan *scan = table_scan(txn, s->tasks, SLICE(prefix, strlen(prefix)));
     while (table_next(scan)) {
-        struct client_task *t = decode(ctx, &type_client_task, scan->key, scan->val);
+        struct client_task *t = local_decode(ctx, &type_client_task, scan->key, scan->val);
         if (!task_valid(t))
             continue;
         mem_resize(tmp, tasks, struct client_task *, n + 1);
@@ -570,7 +570,7 @@ local_load(struct local *s, const void *ctx, state_row *row, void *arg, struct e
         return err_set(e, code, "read the client's local state: %s", err_name(code));
     struct table_scan *scan = table_scan(txn, s->allocs, SLICE("", 0));
     while (table_next(scan)) {
-        struct client_alloc *a = decode(ctx, &type_client_alloc, scan->key, scan->val);
+        struct client_alloc *a = local_decode(ctx, &type_client_alloc, scan->key, scan->val);
         if (!a || !a->alloc || !a->alloc->id || !a->alloc->job) {
             mem_free(a);
             continue;

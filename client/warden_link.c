@@ -217,7 +217,7 @@ link_is_up(struct link *k)
 
 /* During an upgrade: the older of the two will be restarted, and the connection made again. */
 static void
-refuse(struct link *k, const struct warden_info *info)
+warden_link_refuse(struct link *k, const struct warden_info *info)
 {
     int64_t theirs = info ? info->protocol : 0;
     if (k->refused != theirs + 1)
@@ -238,7 +238,7 @@ on_info(void *arg, const struct err *e, struct warden_reply *r)
         /* lost again, or no matter */
     } else if (!info || info->protocol != PROTO_VERSION) {
         k->informed = false;
-        refuse(k, info);
+        warden_link_refuse(k, info);
         k->events->info(k->arg);
     } else {
         take_info(k, info, r);

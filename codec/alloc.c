@@ -10,7 +10,7 @@
 enum { CHUNK_COST = 96, BLOCK_MIN = 64, BLOCK_MAX = 8192, POOL_MAX = 32768 };
 
 static bool
-charge(struct arena *a, size_t n)
+alloc_charge(struct arena *a, size_t n)
 {
     return !a->budget || budget_charge(a->budget, n);
 }
@@ -27,7 +27,7 @@ void *
 arena_root(struct arena *a, const void *ctx, const struct type *t, size_t guess)
 {
     guess = guess < POOL_MAX ? guess : POOL_MAX;
-    if (!charge(a, t->size + guess + CHUNK_COST))
+    if (!alloc_charge(a, t->size + guess + CHUNK_COST))
         return NULL;
 #ifdef NO_POOL /* the sanitizer sees single chunks only */
     a->root = mem_zalloc(ctx, t->size, t->name);
@@ -42,7 +42,7 @@ arena_root(struct arena *a, const void *ctx, const struct type *t, size_t guess)
 void *
 arena_zalloc(struct arena *a, size_t size, const char *type)
 {
-    if (!charge(a, size + CHUNK_COST))
+    if (!alloc_charge(a, size + CHUNK_COST))
         return NULL;
     return mem_zalloc(a->root, size ? size : 1, type);
 }
@@ -52,14 +52,14 @@ arena_bytes(struct arena *a, size_t n)
 {
     if (n > a->left) {
         if (n > BLOCK_MAX / 4) {
-            if (!charge(a, n + CHUNK_COST))
+            if (!alloc_charge(a, n + CHUNK_COST))
                 return NULL;
             return mem_realloc(a->root, NULL, 1, n, "string");
         }
         size_t size = a->block < BLOCK_MIN ? BLOCK_MIN : a->block;
         while (size < n)
             size *= 2;
-        if (!charge(a, size + CHUNK_COST))
+        if (!alloc_charge(a, size + CHUNK_COST))
             return NULL;
         a->p = mem_realloc(a->root, NULL, 1, size, "strings");
         a->left = size;
@@ -102,7 +102,7 @@ arena_grow(struct arena *a, void **v, size_t *cap, size_t n, size_t elem)
     if (n < *cap)
         return true;
     size_t want = *cap ? *cap * 2 : 4;
-    if (!charge(a, (want - *cap) * elem + (*cap ? 0 : CHUNK_COST)))
+    if (!alloc_charge(a, (want - *cap) * elem + (*cap ? 0 : CHUNK_COST)))
         return false;
     *v = mem_realloc(a->root, *v, elem, want, "list");
     memset((char *)*v + *cap * elem, 0, (want - *cap) * elem);

@@ -32,7 +32,7 @@ base64_encode(struct buf *out, const void *data, size_t n)
 }
 
 static int
-digit(char c)
+base64_digit(char c)
 {
     if (c >= 'A' && c <= 'Z')
         return c - 'A';
@@ -53,7 +53,7 @@ base64_decode(const char *s, size_t n, uint8_t *out, size_t *ret_len)
         size_t pad = 0;
         uint32_t v = 0;
         for (size_t j = 0; j < 4; j++) {
-            int d = digit(s[i + j]);
+            int d = base64_digit(s[i + j]);
             if (s[i + j] == '=' && i + 4 == n && j >= 2) {
                 pad++;
                 d = 0;

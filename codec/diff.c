@@ -101,7 +101,7 @@ object_cmp(const void *a, const void *b)
 
 /* Sorts; an edited object without any change is none. */
 static struct diff_object *
-finish(struct diff_object *o)
+diff_finish(struct diff_object *o)
 {
     bool changed = o->type != DIFF_EDITED || o->objects.n > 0;
     for (size_t i = 0; i < o->fields.n && !changed; i++)
@@ -227,13 +227,13 @@ diff_strings(struct differ *d, const char *name, const struct str_list *a, const
     for (size_t i = 0; i < b->n; i++)
         if (!str_list_has(a, b->v[i]))
             add_field(&in, name, "", b->v[i]);
-    add_object(d, finish(o));
+    add_object(d, diff_finish(o));
 }
 
 /* --- values --- */
 
-static void flatten(struct differ *d, const char *name, const struct value *old,
-                    const struct value *new);
+static void diff_flatten(struct differ *d, const char *name, const struct value *old,
+                         const struct value *new);
 
 static const char *
 value_text(const void *ctx, const struct value *v)
@@ -265,8 +265,8 @@ flatten_map(struct differ *d, const char *name, const struct value *old, const s
             if (side && is_kind(old, VALUE_MAP) && value_get(old, k))
                 continue;
             char *sub = *name ? mem_printf(NULL, "%s[%s]", name, k) : mem_strdup(NULL, k);
-            flatten(d, sub, is_kind(old, VALUE_MAP) ? value_get(old, k) : NULL,
-                    is_kind(new, VALUE_MAP) ? value_get(new, k) : NULL);
+            diff_flatten(d, sub, is_kind(old, VALUE_MAP) ? value_get(old, k) : NULL,
+                         is_kind(new, VALUE_MAP) ? value_get(new, k) : NULL);
             talloc_free(sub);
         }
     }
@@ -279,7 +279,7 @@ flatten_list(struct differ *d, const char *name, const struct value *old, const 
     size_t b = is_kind(new, VALUE_LIST) ? new->list.n : 0;
     for (size_t i = 0; i < a || i < b; i++) {
         char *sub = mem_printf(NULL, "%s[%zu]", name, i);
-        flatten(d, sub, i < a ? old->list.v[i] : NULL, i < b ? new->list.v[i] : NULL);
+        diff_flatten(d, sub, i < a ? old->list.v[i] : NULL, i < b ? new->list.v[i] : NULL);
         talloc_free(sub);
     }
 }
@@ -291,7 +291,7 @@ is_scalar(const struct value *v)
 }
 
 static void
-flatten(struct differ *d, const char *name, const struct value *old, const struct value *new)
+diff_flatten(struct differ *d, const char *name, const struct value *old, const struct value *new)
 {
     if (is_kind(old, VALUE_MAP) || is_kind(new, VALUE_MAP))
         flatten_map(d, name, old, new);
@@ -315,8 +315,8 @@ diff_values(const void *ctx, const struct diff_rules *r, const char *name, const
         return NULL;
     struct diff_object *o = object_new(ctx, name, old, new);
     struct differ d = {ctx, r, o};
-    flatten(&d, "", old, new);
-    return finish(o);
+    diff_flatten(&d, "", old, new);
+    return diff_finish(o);
 }
 
 /* --- lists and maps of structs --- */
@@ -332,7 +332,8 @@ key_field(const struct type *t)
 
 /* Does element `obj` (with map key `key`) pair with element i of l? */
 static bool
-pairs(const struct field *f, const struct any_list *l, size_t i, const char *key, const void *obj)
+diff_pairs(const struct field *f, const struct any_list *l, size_t i, const char *key,
+           const void *obj)
 {
     const void *other = *(any_ptr *)elem_at(f, l, i);
     if (f->shape == FS_MAP)
@@ -352,7 +353,7 @@ diff_struct_list(struct differ *d, const char *name, const struct field *f,
         const void *old = *(any_ptr *)elem_at(f, a, i), *new = NULL;
         const char *key = f->shape == FS_MAP ? key_at(f, a, i) : NULL;
         for (size_t j = 0; j < b->n && !new; j++) {
-            if (taken[j] || !pairs(f, b, j, key, old))
+            if (taken[j] || !diff_pairs(f, b, j, key, old))
                 continue;
             taken[j] = true;
             new = *(any_ptr *)elem_at(f, b, j);
@@ -422,5 +423,5 @@ diff_structs(const void *ctx, const struct diff_rules *r, const char *name, cons
         if (!(f->flags & F_SERVER) && !(r->skip && r->skip(t, f)))
             diff_field(&d, t, f, old, new);
     }
-    return finish(o);
+    return diff_finish(o);
 }

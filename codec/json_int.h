@@ -55,7 +55,7 @@ put_bool(struct writer *w, bool b)
 /* --- layout --- */
 
 static inline void
-newline(struct writer *w)
+json_newline(struct writer *w)
 {
     if (!(w->flags & JSON_PRETTY))
         return;
@@ -84,17 +84,17 @@ close_with(struct writer *w, char c, bool any)
 {
     w->depth--;
     if (any)
-        newline(w);
+        json_newline(w);
     out_putc(&w->o, c);
 }
 
 static inline void
-separate(struct writer *w, bool *any)
+json_separate(struct writer *w, bool *any)
 {
     if (*any)
         out_putc(&w->o, ',');
     *any = true;
-    newline(w);
+    json_newline(w);
 }
 
 static inline void
@@ -113,7 +113,7 @@ put_name(struct writer *w, bool *any, const struct field *f)
     size_t n = f->wire_len;
     bool comma = *any && !(w->flags & JSON_PRETTY);
     if (w->flags & JSON_PRETTY)
-        separate(w, any);
+        json_separate(w, any);
     *any = true;
     if (out_need(&w->o, n + 4)) {
         uint8_t *p = w->o.p;

@@ -433,7 +433,7 @@ reader_init(struct json_reader *r, struct slice text, struct budget *b, struct e
 }
 
 static int
-decode(struct json_reader *r, const void *ctx, void **ret)
+json_read_decode(struct json_reader *r, const void *ctx, void **ret)
 {
     const struct type *t = r->d.type;
     void *obj = arena_root(&r->d.a, ctx, t, (size_t)(r->end - r->s) * 2);
@@ -456,7 +456,7 @@ json_decode(const void *ctx, const struct type *t, struct slice text, struct bud
 {
     struct json_reader r = {.d = {.type = t}};
     reader_init(&r, text, b, e);
-    return decode(&r, ctx, ret);
+    return json_read_decode(&r, ctx, ret);
 }
 
 int
@@ -465,7 +465,7 @@ json_decode_strict(const void *ctx, const struct type *t, struct slice text, str
 {
     struct json_reader r = {.d = {.type = t}, .strict = true};
     reader_init(&r, text, b, e);
-    return decode(&r, ctx, ret);
+    return json_read_decode(&r, ctx, ret);
 }
 
 int

@@ -92,7 +92,7 @@ json_space(struct json_reader *r)
 /* --- strings --- */
 
 static int
-hex4(struct json_reader *r, const char *p, uint32_t *ret)
+json_scan_hex4(struct json_reader *r, const char *p, uint32_t *ret)
 {
     uint32_t v = 0;
     if (r->end - p < 4)
@@ -138,7 +138,7 @@ static int
 unicode_escape(struct json_reader *r, const char *p, char **w)
 {
     uint32_t c, low;
-    int rc = hex4(r, p, &c), eaten = 4;
+    int rc = json_scan_hex4(r, p, &c), eaten = 4;
     if (rc)
         return rc;
     if (c >= 0xdc00 && c <= 0xdfff)
@@ -146,7 +146,7 @@ unicode_escape(struct json_reader *r, const char *p, char **w)
     if (c >= 0xd800 && c <= 0xdbff) {
         if (r->end - p < 10 || p[4] != '\\' || p[5] != 'u')
             return json_fail(r, p - 2, "lone surrogate in string");
-        rc = hex4(r, p + 6, &low);
+        rc = json_scan_hex4(r, p + 6, &low);
         if (rc)
             return rc;
         if (low < 0xdc00 || low > 0xdfff)
@@ -172,7 +172,8 @@ simple_escape(char c)
 
 /* [s, end) holds escapes and is closed by a quote at end. */
 static int
-unescape(struct json_reader *r, const char *s, const char *end, const char **ret, size_t *ret_len)
+json_scan_unescape(struct json_reader *r, const char *s, const char *end, const char **ret,
+                   size_t *ret_len)
 {
     char *out = arena_bytes(&r->d.a, (size_t)(end - s) + 1), *w = out;
     if (!out)
@@ -234,7 +235,7 @@ json_string(struct json_reader *r, const char **ret, size_t *ret_len)
     *ret = start;
     *ret_len = n;
     if (escaped) {
-        int rc = unescape(r, start, p, ret, ret_len);
+        int rc = json_scan_unescape(r, start, p, ret, ret_len);
         if (rc)
             return rc;
     }
@@ -251,7 +252,7 @@ is_digit(const struct json_reader *r, const char *p)
 }
 
 static int
-digits(struct json_reader *r, const char **p)
+json_scan_digits(struct json_reader *r, const char **p)
 {
     if (!is_digit(r, *p))
         return json_fail(r, r->p, "not a number");
@@ -281,7 +282,7 @@ json_scan_number(struct json_reader *r, struct json_number *ret)
     if (p < r->end && *p == '.') {
         n.integral = false;
         p++;
-        int rc = digits(r, &p);
+        int rc = json_scan_digits(r, &p);
         if (rc)
             return rc;
     }
@@ -290,7 +291,7 @@ json_scan_number(struct json_reader *r, struct json_number *ret)
         p++;
         if (p < r->end && (*p == '+' || *p == '-'))
             p++;
-        int rc = digits(r, &p);
+        int rc = json_scan_digits(r, &p);
         if (rc)
             return rc;
     }

@@ -60,7 +60,7 @@ put_escape(struct out *o, unsigned char c)
 }
 
 static bool
-plain(unsigned char c)
+json_write_plain(unsigned char c)
 {
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
@@ -70,7 +70,7 @@ put_odd(struct out *o, const unsigned char *s, size_t n)
 {
     for (size_t i = 0; i < n;) {
         size_t from = i;
-        while (i < n && plain(s[i]))
+        while (i < n && json_write_plain(s[i]))
             i++;
         out_put(o, s + from, i - from);
         if (i == n)
@@ -116,7 +116,7 @@ plain_prefix(const unsigned char *s, size_t n)
                 return n;
         }
     }
-    while (i < n && plain(s[i]))
+    while (i < n && json_write_plain(s[i]))
         i++;
     return i;
 }
@@ -169,7 +169,7 @@ write_strings(struct writer *w, const struct str_list *l)
     if (!open_with(w, '['))
         return;
     for (size_t i = 0; i < l->n; i++) {
-        separate(w, &any);
+        json_separate(w, &any);
         put_str(w, l->v[i]);
     }
     close_with(w, ']', any);
@@ -252,7 +252,7 @@ write_list(struct writer *w, const struct field *f, const struct any_list *l)
     if (!open_with(w, map ? '{' : '['))
         return;
     for (size_t i = 0; i < l->n; i++) {
-        separate(w, &any);
+        json_separate(w, &any);
         if (map) {
             put_str(w, key_at(f, l, i));
             put_colon(w);
@@ -281,7 +281,7 @@ json_write_field(struct writer *w, const struct field *f, const void *p)
 
 /* An empty list or map, in an object that tells absent from empty (JSON_UNSAID). */
 static bool
-unsaid(const struct writer *w, const struct field *f, const void *p)
+json_write_unsaid(const struct writer *w, const struct field *f, const void *p)
 {
     return (w->flags & JSON_UNSAID) && (f->flags & F_UNSAID) && field_empty(f, p);
 }
@@ -289,7 +289,7 @@ unsaid(const struct writer *w, const struct field *f, const void *p)
 static bool
 left_out(const struct writer *w, const struct field *f, const void *p)
 {
-    if (unsaid(w, f, p))
+    if (json_write_unsaid(w, f, p))
         return f->type == FT_STRUCT && !(f->flags & F_OMIT);
     return (f->flags & F_OMIT) && !(w->flags & JSON_NO_OMIT) && field_empty(f, p);
 }
@@ -310,7 +310,7 @@ write_object(struct writer *w, const struct type *t, const void *obj)
         if (left_out(w, f, p))
             continue;
         put_name(w, &any, f);
-        if (unsaid(w, f, p) && !(f->flags & F_OMIT))
+        if (json_write_unsaid(w, f, p) && !(f->flags & F_OMIT))
             PUT(w, "null");
         else
             json_write_field(w, f, p);
@@ -325,7 +325,7 @@ write_value_list(struct writer *w, const struct value *v)
     if (!open_with(w, '['))
         return;
     for (size_t i = 0; i < v->list.n; i++) {
-        separate(w, &any);
+        json_separate(w, &any);
         write_value(w, v->list.v[i]);
     }
     close_with(w, ']', any);
@@ -338,7 +338,7 @@ write_value_map(struct writer *w, const struct value *v)
     if (!open_with(w, '{'))
         return;
     for (size_t i = 0; i < v->map.n; i++) {
-        separate(w, &any);
+        json_separate(w, &any);
         put_str(w, v->map.v[i].k);
         put_colon(w);
         write_value(w, v->map.v[i].v);
@@ -397,7 +397,7 @@ json_encode_list(struct buf *out, const struct type *t, const void *const *objs,
     if (!open_with(&w, '['))
         return;
     for (size_t i = 0; i < n; i++) {
-        separate(&w, &any);
+        json_separate(&w, &any);
         write_object(&w, t, objs[i]);
     }
     close_with(&w, ']', any);
@@ -410,7 +410,7 @@ json_encode_row(struct buf *out, const struct type *t, const void *obj, unsigned
     struct writer w = {.flags = flags, .depth = 1};
     bool any = true;
     out_begin(&w.o, out);
-    separate(&w, &any);
+    json_separate(&w, &any);
     write_object(&w, t, obj);
     out_end(&w.o);
 }

@@ -273,7 +273,7 @@ raw_list(struct writer *w, struct reader *r, const struct field *f, const struct
     if (!open_with(w, map ? '{' : '['))
         return;
     for (size_t i = 0; i < tok->n; i++) {
-        separate(w, &any);
+        json_separate(w, &any);
         if ((map && !raw_key(w, r)) || !raw_next(w, r, &t))
             return;
         raw_elem(w, r, f, &t);
@@ -446,7 +446,7 @@ lean_write_row(struct buf *out, const struct lean *l, const void *obj, unsigned 
     struct writer w = {.flags = flags, .depth = 1};
     bool any = true;
     out_begin(&w.o, out);
-    separate(&w, &any);
+    json_separate(&w, &any);
     lean_object(&w, l, obj);
     out_end(&w.o);
 }

@@ -138,7 +138,7 @@ mp_long_token(struct reader *r, uint8_t c, struct token *t)
 }
 
 static int
-enter(struct reader *r, const struct token *t)
+mp_read_enter(struct reader *r, const struct token *t)
 {
     if (r->d.depth >= CODEC_DEPTH_MAX)
         return mp_fail(r, t->at, "nested deeper than %d levels", CODEC_DEPTH_MAX);
@@ -148,7 +148,7 @@ enter(struct reader *r, const struct token *t)
 }
 
 static void
-leave(struct reader *r)
+mp_read_leave(struct reader *r)
 {
     r->d.depth--;
 }
@@ -341,7 +341,7 @@ read_list(struct reader *r, const struct field *f, struct any_list *l, const str
         return mp_expected(r, tok, "a list");
     if (tok->n > max)
         return mp_fail(r, tok->at, "%zu elements are more than the %zu allowed", tok->n, max);
-    int rc = enter(r, tok);
+    int rc = mp_read_enter(r, tok);
     if (rc)
         return rc;
     if (!arena_grow(&r->d.a, &v, &cap, 0, size))
@@ -356,7 +356,7 @@ read_list(struct reader *r, const struct field *f, struct any_list *l, const str
         if (rc)
             return rc;
     }
-    leave(r);
+    mp_read_leave(r);
     l->v = v;
     l->n = tok->n;
     return 0;
@@ -386,7 +386,7 @@ read_map(struct reader *r, const struct field *f, struct any_list *l, const stru
         return mp_expected(r, tok, "a map");
     if (tok->n > max)
         return mp_fail(r, tok->at, "%zu entries are more than the %zu allowed", tok->n, max);
-    int rc = enter(r, tok);
+    int rc = mp_read_enter(r, tok);
     if (rc)
         return rc;
     if (!arena_grow(&r->d.a, &v, &cap, 0, stride))
@@ -402,7 +402,7 @@ read_map(struct reader *r, const struct field *f, struct any_list *l, const stru
         if (rc)
             return rc;
     }
-    leave(r);
+    mp_read_leave(r);
     const char *dup = map_sort(v, tok->n, stride);
     if (dup)
         return mp_fail(r, tok->at, "key \"%.64s\" is there twice", dup);
@@ -456,7 +456,7 @@ read_object(struct reader *r, const struct type *t, void *obj, const struct toke
     ASSERT(t->n_fields <= TYPE_FIELDS_MAX);
     if (tok->kind != K_MAP)
         return mp_expected(r, tok, "a map");
-    int rc = enter(r, tok);
+    int rc = mp_read_enter(r, tok);
     if (rc)
         return rc;
     for (size_t n = 0; n < tok->n; n++) {
@@ -478,7 +478,7 @@ read_object(struct reader *r, const struct type *t, void *obj, const struct toke
         if (rc)
             return rc;
     }
-    leave(r);
+    mp_read_leave(r);
     return 0;
 }
 
@@ -489,7 +489,7 @@ read_value_list(struct reader *r, const struct token *tok, struct value *list)
 {
     void *arr = NULL;
     size_t cap = 0;
-    int rc = enter(r, tok);
+    int rc = mp_read_enter(r, tok);
     if (rc)
         return rc;
     for (size_t i = 0; i < tok->n; i++) {
@@ -502,7 +502,7 @@ read_value_list(struct reader *r, const struct token *tok, struct value *list)
         if (rc)
             return rc;
     }
-    leave(r);
+    mp_read_leave(r);
     list->list.v = arr;
     list->list.n = tok->n;
     return 0;
@@ -513,7 +513,7 @@ read_value_map(struct reader *r, const struct token *tok, struct value *map)
 {
     void *arr = NULL;
     size_t cap = 0;
-    int rc = enter(r, tok);
+    int rc = mp_read_enter(r, tok);
     if (rc)
         return rc;
     for (size_t i = 0; i < tok->n; i++) {
@@ -527,7 +527,7 @@ read_value_map(struct reader *r, const struct token *tok, struct value *map)
         if (rc)
             return rc;
     }
-    leave(r);
+    mp_read_leave(r);
     map->map.v = arr;
     map->map.n = tok->n;
     const char *dup = value_map_duplicate(map);
@@ -580,7 +580,7 @@ read_value(struct reader *r, const struct token *tok, struct value **ret)
 /* --- entry point --- */
 
 static int
-decode(struct reader *r, const void *ctx, struct slice in, struct budget *b, void **ret)
+mp_read_decode(struct reader *r, const void *ctx, struct slice in, struct budget *b, void **ret)
 {
     const struct type *t = r->d.type;
     struct token tok;
@@ -611,7 +611,7 @@ mp_decode(const void *ctx, const struct type *t, struct slice in, struct budget 
           struct err *e)
 {
     struct reader r = {.d = {.type = t, .e = e}};
-    return decode(&r, ctx, in, b, ret);
+    return mp_read_decode(&r, ctx, in, b, ret);
 }
 
 int
@@ -619,5 +619,5 @@ mp_decode_strict(const void *ctx, const struct type *t, struct slice in, struct 
                  void **ret, struct err *e)
 {
     struct reader r = {.d = {.type = t, .e = e}, .strict = true};
-    return decode(&r, ctx, in, b, ret);
+    return mp_read_decode(&r, ctx, in, b, ret);
 }

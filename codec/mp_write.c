@@ -112,7 +112,7 @@ put_bytes(struct out *o, const struct bytes *b)
 
 /* Nothing more is written: the buffer holds the error. */
 static bool
-refuse(struct writer *w)
+mp_write_refuse(struct writer *w)
 {
     out_end(&w->o);
     w->o.b->error = -ERR_INVALID;
@@ -121,32 +121,32 @@ refuse(struct writer *w)
 }
 
 static bool
-enter(struct writer *w)
+mp_write_enter(struct writer *w)
 {
     if (w->depth >= CODEC_DEPTH_MAX)
-        return refuse(w);
+        return mp_write_refuse(w);
     w->depth++;
     return true;
 }
 
 static bool
-fits(struct writer *w, size_t n, size_t max)
+mp_write_fits(struct writer *w, size_t n, size_t max)
 {
-    return n <= max || w->canonical || refuse(w);
+    return n <= max || w->canonical || mp_write_refuse(w);
 }
 
 static void
 write_str(struct writer *w, const char *s, size_t max)
 {
     size_t n = s ? strlen(s) : 0;
-    if (fits(w, n, max))
+    if (mp_write_fits(w, n, max))
         put_strn(&w->o, s ? s : "", n);
 }
 
 static void
 write_strings(struct writer *w, const struct str_list *l)
 {
-    if (!fits(w, l->n, CODEC_COUNT_MAX) || !enter(w))
+    if (!mp_write_fits(w, l->n, CODEC_COUNT_MAX) || !mp_write_enter(w))
         return;
     put_size(&w->o, 0x90, 15, 0xdc, l->n);
     for (size_t i = 0; i < l->n; i++)
@@ -177,7 +177,7 @@ write_elem(struct writer *w, const struct field *f, const void *p)
                   f->shape == FS_ONE ? field_max(f, CODEC_STRING_MAX) : CODEC_STRING_MAX);
         break;
     case FT_BYTES:
-        if (fits(w, ((const struct bytes *)p)->n, CODEC_STRING_MAX))
+        if (mp_write_fits(w, ((const struct bytes *)p)->n, CODEC_STRING_MAX))
             put_bytes(&w->o, p);
         break;
     case FT_VALUE:
@@ -196,7 +196,7 @@ static void
 write_list(struct writer *w, const struct field *f, const struct any_list *l)
 {
     bool map = f->shape == FS_MAP;
-    if (!fits(w, l->n, field_max(f, CODEC_COUNT_MAX)) || !enter(w))
+    if (!mp_write_fits(w, l->n, field_max(f, CODEC_COUNT_MAX)) || !mp_write_enter(w))
         return;
     put_size(&w->o, map ? 0x80 : 0x90, 15, map ? 0xde : 0xdc, l->n);
     for (size_t i = 0; i < l->n; i++) {
@@ -246,7 +246,7 @@ write_field(struct writer *w, const struct field *f, const void *p)
 static void
 write_object(struct writer *w, const struct type *t, const void *obj)
 {
-    if (!enter(w))
+    if (!mp_write_enter(w))
         return;
     /* the header's size is chosen by what the type could need, and patched */
     bool small = t->n_fields <= 15;
@@ -275,7 +275,7 @@ write_object(struct writer *w, const struct type *t, const void *obj)
 static void
 write_value_list(struct writer *w, const struct value *v)
 {
-    if (!fits(w, v->list.n, CODEC_COUNT_MAX) || !enter(w))
+    if (!mp_write_fits(w, v->list.n, CODEC_COUNT_MAX) || !mp_write_enter(w))
         return;
     put_size(&w->o, 0x90, 15, 0xdc, v->list.n);
     for (size_t i = 0; i < v->list.n; i++)
@@ -286,7 +286,7 @@ write_value_list(struct writer *w, const struct value *v)
 static void
 write_value_map(struct writer *w, const struct value *v)
 {
-    if (!fits(w, v->map.n, CODEC_COUNT_MAX) || !enter(w))
+    if (!mp_write_fits(w, v->map.n, CODEC_COUNT_MAX) || !mp_write_enter(w))
         return;
     const struct value_pair **sorted = w->canonical ? value_map_sorted(v) : NULL;
     put_size(&w->o, 0x80, 15, 0xde, v->map.n);
@@ -304,8 +304,8 @@ static void
 write_value_string(struct writer *w, const struct value *v)
 {
     if (!w->canonical && v->str.n > 0 && memchr(v->str.s, 0, v->str.n))
-        refuse(w);
-    else if (fits(w, v->str.n, CODEC_STRING_MAX))
+        mp_write_refuse(w);
+    else if (mp_write_fits(w, v->str.n, CODEC_STRING_MAX))
         put_strn(&w->o, v->str.s, v->str.n);
 }
 

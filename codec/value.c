@@ -11,7 +11,7 @@
 #include "common/mem.h"
 
 static struct value *
-make(const void *ctx, enum value_kind kind)
+value_make(const void *ctx, enum value_kind kind)
 {
     struct value *v = mem_new(ctx, struct value);
     v->kind = kind;
@@ -21,13 +21,13 @@ make(const void *ctx, enum value_kind kind)
 struct value *
 value_null(const void *ctx)
 {
-    return make(ctx, VALUE_NULL);
+    return value_make(ctx, VALUE_NULL);
 }
 
 struct value *
 value_bool(const void *ctx, bool b)
 {
-    struct value *v = make(ctx, VALUE_BOOL);
+    struct value *v = value_make(ctx, VALUE_BOOL);
     v->b = b;
     return v;
 }
@@ -35,7 +35,7 @@ value_bool(const void *ctx, bool b)
 struct value *
 value_int(const void *ctx, int64_t i)
 {
-    struct value *v = make(ctx, VALUE_INT);
+    struct value *v = value_make(ctx, VALUE_INT);
     v->i = i;
     return v;
 }
@@ -43,7 +43,7 @@ value_int(const void *ctx, int64_t i)
 struct value *
 value_float(const void *ctx, double f)
 {
-    struct value *v = make(ctx, VALUE_FLOAT);
+    struct value *v = value_make(ctx, VALUE_FLOAT);
     v->f = f;
     return v;
 }
@@ -51,7 +51,7 @@ value_float(const void *ctx, double f)
 struct value *
 value_strn(const void *ctx, const char *s, size_t n)
 {
-    struct value *v = make(ctx, VALUE_STRING);
+    struct value *v = value_make(ctx, VALUE_STRING);
     v->str.s = mem_strndup(v, s, n);
     v->str.n = n;
     return v;
@@ -66,13 +66,13 @@ value_str(const void *ctx, const char *s)
 struct value *
 value_list(const void *ctx)
 {
-    return make(ctx, VALUE_LIST);
+    return value_make(ctx, VALUE_LIST);
 }
 
 struct value *
 value_map(const void *ctx)
 {
-    return make(ctx, VALUE_MAP);
+    return value_make(ctx, VALUE_MAP);
 }
 
 void
@@ -206,7 +206,7 @@ map_compare(const struct value *a, const struct value *b)
 }
 
 static int
-rank(const struct value *v)
+value_rank(const struct value *v)
 {
     return v->kind == VALUE_FLOAT ? (int)VALUE_INT : (int)v->kind;
 }
@@ -217,8 +217,8 @@ value_compare(const struct value *a, const struct value *b)
     static const struct value null = {.kind = VALUE_NULL};
     a = a ? a : &null;
     b = b ? b : &null;
-    if (rank(a) != rank(b))
-        return rank(a) < rank(b) ? -1 : 1;
+    if (value_rank(a) != value_rank(b))
+        return value_rank(a) < value_rank(b) ? -1 : 1;
     switch (a->kind) {
     case VALUE_NULL:
         return 0;

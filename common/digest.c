@@ -10,7 +10,7 @@
 static const char digits[] = "0123456789abcdef";
 
 static int
-digit(char c)
+digest_digit(char c)
 {
     const char *at = strchr(digits, c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c);
     return c != '\0' && at != NULL ? (int)(at - digits) : -1;
@@ -24,7 +24,7 @@ digest_parse(const char *text, uint8_t ret[DIGEST_BYTES])
         return -ERR_INVALID;
     const char *p = text + strlen(PREFIX);
     for (int i = 0; i < DIGEST_BYTES; i++, p += 2) {
-        int high = digit(p[0]), low = digit(p[1]);
+        int high = digest_digit(p[0]), low = digest_digit(p[1]);
         if (high < 0 || low < 0)
             return -ERR_INVALID;
         out[i] = (uint8_t)(high << 4 | low);

@@ -38,7 +38,7 @@ struct walk {
 };
 
 static void
-stays(struct walk *w, const char *name, int code)
+dir_remove_stays(struct walk *w, const char *name, int code)
 {
     if (w->n > 0)
         w->v[w->n - 1].failed = true;
@@ -85,7 +85,7 @@ open_dir(int at, const char *name, dev_t dev)
 }
 
 static int
-push(struct walk *w, const char *name)
+dir_remove_push(struct walk *w, const char *name)
 {
     int at = w->n > 0 ? dirfd(w->v[w->n - 1].dir) : w->parent;
     int fd = open_dir(at, name, w->dev);
@@ -116,7 +116,7 @@ move_up(struct walk *w, int at, const char *name)
 }
 
 static void
-entry(struct walk *w, const char *name)
+dir_remove_entry(struct walk *w, const char *name)
 {
     struct level *l = &w->v[w->n - 1];
     int at = dirfd(l->dir), r = 0;
@@ -126,7 +126,7 @@ entry(struct walk *w, const char *name)
     }
     int why = errno; /* EISDIR; EPERM as POSIX has it, or of an immutable file */
     if (why != EISDIR && why != EPERM) {
-        stays(w, name, why);
+        dir_remove_stays(w, name, why);
         return;
     }
     if (unlinkat(at, name, AT_REMOVEDIR) == 0) {
@@ -137,15 +137,15 @@ entry(struct walk *w, const char *name)
         r = move_up(w, at, name);
         l->removed += r == 0;
     } else {
-        r = push(w, name);
+        r = dir_remove_push(w, name);
     }
     if (r < 0 && r != -ENOENT)
-        stays(w, name, r == -ENOTDIR ? why : -r);
+        dir_remove_stays(w, name, r == -ENOTDIR ? why : -r);
 }
 
 /* Is there something in it that this pass did not meet? */
 static bool
-again(struct walk *w, struct level *l, int code)
+dir_remove_again(struct walk *w, struct level *l, int code)
 {
     bool more = (code == ENOTEMPTY && l->removed > 0) || (l == &w->v[0] && w->moved);
     if (!more || ++l->passes >= REMOVE_PASSES_MAX)
@@ -159,13 +159,13 @@ again(struct walk *w, struct level *l, int code)
 
 /* The innermost directory was read to its end. */
 static void
-pop(struct walk *w)
+dir_remove_pop(struct walk *w)
 {
     struct level *l = &w->v[w->n - 1];
     int at = w->n > 1 ? dirfd(w->v[w->n - 2].dir) : w->parent, code = 0;
     if (!l->failed && unlinkat(at, l->name, AT_REMOVEDIR) < 0 && errno != ENOENT)
         code = errno;
-    if ((code != 0 || l->failed) && again(w, l, code))
+    if ((code != 0 || l->failed) && dir_remove_again(w, l, code))
         return;
     char name[NAME_MAX + 1];
     memcpy(name, l->name, sizeof(name));
@@ -173,7 +173,7 @@ pop(struct walk *w)
     closedir(l->dir);
     w->n--;
     if (code != 0)
-        stays(w, name, code);
+        dir_remove_stays(w, name, code);
     else if (w->n > 0) {
         w->v[w->n - 1].failed |= failed;
         w->v[w->n - 1].removed += !failed;
@@ -190,18 +190,18 @@ dir_remove(int dirfd, const char *path, struct err *e)
     w.dev = st.st_dev;
     if (!S_ISDIR(st.st_mode)) {
         if (unlinkat(dirfd, path, 0) < 0 && errno != ENOENT)
-            stays(&w, path, errno);
+            dir_remove_stays(&w, path, errno);
         return -w.first;
     }
-    int r = push(&w, path);
+    int r = dir_remove_push(&w, path);
     if (r < 0 && r != -ENOENT)
-        stays(&w, path, -r);
+        dir_remove_stays(&w, path, -r);
     while (w.n > 0) {
         struct dirent *d = readdir(w.v[w.n - 1].dir);
         if (d == NULL)
-            pop(&w);
+            dir_remove_pop(&w);
         else if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
-            entry(&w, d->d_name);
+            dir_remove_entry(&w, d->d_name);
     }
     return -w.first;
 }

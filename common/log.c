@@ -136,8 +136,8 @@ to_journal(enum log_level level, const char *room, const char *msg, va_list ap)
 }
 
 static void
-format(struct buf *b, bool json, enum log_level level, const char *room, const char *msg,
-       va_list ap)
+log_format(struct buf *b, bool json, enum log_level level, const char *room, const char *msg,
+           va_list ap)
 {
     char when[TIME_TEXT];
     time_format(clock_wall_ns(), when);
@@ -166,7 +166,7 @@ static void
 to_lines(enum log_level level, const char *room, const char *msg, va_list ap)
 {
     auto_buf struct buf b = BUF_INIT(LOG_LINE_MAX);
-    format(&b, json_now, level, room, msg, ap);
+    log_format(&b, json_now, level, room, msg, ap);
     b.error = 0; /* a line that is too long is cut */
     if (b.len == b.max)
         b.len--;

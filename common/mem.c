@@ -13,7 +13,7 @@ mem_assert_fail(const char *cond, const char *file, int line)
 }
 
 static void *
-need(void *p)
+mem_need(void *p)
 {
     if (!p) {
         fputs("paddock: out of memory\n", stderr);
@@ -25,7 +25,7 @@ need(void *p)
 void *
 mem_zalloc(const void *ctx, size_t size, const char *type)
 {
-    void *p = need(talloc_named_const(ctx, size, type));
+    void *p = mem_need(talloc_named_const(ctx, size, type));
     memset(p, 0, size);
     return p;
 }
@@ -44,31 +44,31 @@ mem_realloc(const void *ctx, void *p, size_t size, size_t n, const char *type)
     size_t total;
     ASSERT(!__builtin_mul_overflow(size, n, &total));
     /* talloc frees on 0: our arrays stay allocated */
-    return need(_talloc_realloc(ctx, p, total ? total : 1, type));
+    return mem_need(_talloc_realloc(ctx, p, total ? total : 1, type));
 }
 
 char *
 mem_strdup(const void *ctx, const char *s)
 {
-    return s ? need(talloc_strdup(ctx, s)) : NULL;
+    return s ? mem_need(talloc_strdup(ctx, s)) : NULL;
 }
 
 char *
 mem_strndup(const void *ctx, const char *s, size_t n)
 {
-    return s ? need(talloc_strndup(ctx, s, n)) : NULL;
+    return s ? mem_need(talloc_strndup(ctx, s, n)) : NULL;
 }
 
 void *
 mem_dup(const void *ctx, const void *p, size_t n)
 {
-    return p ? need(talloc_memdup(ctx, p, n)) : NULL;
+    return p ? mem_need(talloc_memdup(ctx, p, n)) : NULL;
 }
 
 char *
 mem_vprintf(const void *ctx, const char *fmt, va_list ap)
 {
-    return need(talloc_vasprintf(ctx, fmt, ap));
+    return mem_need(talloc_vasprintf(ctx, fmt, ap));
 }
 
 char *
@@ -92,7 +92,7 @@ mem_cleanup(void *pp)
 void *
 mem_ctx(const char *name)
 {
-    return need(talloc_named_const(NULL, 0, name));
+    return mem_need(talloc_named_const(NULL, 0, name));
 }
 
 bool

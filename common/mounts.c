@@ -5,7 +5,7 @@
 
 /* Undoes the octal escapes in place. */
 static char *
-unescape(char *s)
+mounts_unescape(char *s)
 {
     char *out = s;
     for (char *p = s; *p; p++) {
@@ -30,7 +30,7 @@ mounts_next(char **text, struct mount_line *ret)
         char *type = strsep(&line, " ");
         if (line == NULL || *point == 0)
             continue;
-        *ret = (struct mount_line){unescape(device), unescape(point), type};
+        *ret = (struct mount_line){mounts_unescape(device), mounts_unescape(point), type};
         return true;
     }
     return false;

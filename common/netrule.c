@@ -8,7 +8,7 @@
 #include "common/str.h"
 
 static int
-bad(const char *text, const char *why, struct err *e)
+netrule_bad(const char *text, const char *why, struct err *e)
 {
     return err_set(e, -ERR_INVALID, "\"%.100s\" is no network rule: %s", text, why);
 }
@@ -100,14 +100,14 @@ netrule_parse(const char *text, struct netrule *ret, struct err *e)
     char s[NETRULE_TEXT_MAX + 1];
     struct netrule r = {.hi = 65535};
     if (text == NULL || !str_copy(s, sizeof(s), text))
-        return bad(str_or(text, ""), "too long", e);
+        return netrule_bad(str_or(text, ""), "too long", e);
     const char *why = cut_proto(s, &r);
     char *addr = s, *ports = NULL;
     if (why == NULL && s[0] == '[') {
         addr = s + 1;
         char *end = strchr(s, ']');
         if (end == NULL || (end[1] != '\0' && end[1] != ':'))
-            return bad(text, "behind [ an address, ] and perhaps :PORTS belong", e);
+            return netrule_bad(text, "behind [ an address, ] and perhaps :PORTS belong", e);
         *end = '\0';
         ports = end[1] == ':' ? end + 2 : NULL;
         if (strchr(addr, ':') == NULL)
@@ -121,7 +121,7 @@ netrule_parse(const char *text, struct netrule *ret, struct err *e)
     if (why == NULL)
         why = parse_address(addr, &r);
     if (why != NULL)
-        return bad(text, why, e);
+        return netrule_bad(text, why, e);
     *ret = r;
     return 0;
 }

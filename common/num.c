@@ -249,7 +249,7 @@ time_format(int64_t ns, char out[TIME_TEXT])
 }
 
 static bool
-digits(const char *s, size_t n, int *ret)
+num_digits(const char *s, size_t n, int *ret)
 {
     int v = 0;
     for (size_t i = 0; i < n; i++) {
@@ -265,9 +265,10 @@ int
 time_parse(const char *s, size_t len, int64_t *ret_ns)
 {
     int y, mo, d, h, mi, sec, oh, om;
-    if (len < 20 || !digits(s, 4, &y) || s[4] != '-' || !digits(s + 5, 2, &mo) || s[7] != '-' ||
-        !digits(s + 8, 2, &d) || (s[10] | 0x20) != 't' || !digits(s + 11, 2, &h) || s[13] != ':' ||
-        !digits(s + 14, 2, &mi) || s[16] != ':' || !digits(s + 17, 2, &sec))
+    if (len < 20 || !num_digits(s, 4, &y) || s[4] != '-' || !num_digits(s + 5, 2, &mo) ||
+        s[7] != '-' || !num_digits(s + 8, 2, &d) || (s[10] | 0x20) != 't' ||
+        !num_digits(s + 11, 2, &h) || s[13] != ':' || !num_digits(s + 14, 2, &mi) || s[16] != ':' ||
+        !num_digits(s + 17, 2, &sec))
         return -EINVAL;
     if (mo < 1 || mo > 12 || d < 1 || d > 31 || h > 23 || mi > 59 || sec > 60)
         return -ERANGE;
@@ -279,8 +280,8 @@ time_parse(const char *s, size_t len, int64_t *ret_ns)
     int64_t off = 0;
     if (i + 1 == len && (s[i] | 0x20) == 'z')
         off = 0;
-    else if (i + 6 == len && (s[i] == '+' || s[i] == '-') && digits(s + i + 1, 2, &oh) &&
-             s[i + 3] == ':' && digits(s + i + 4, 2, &om) && oh < 24 && om < 60)
+    else if (i + 6 == len && (s[i] == '+' || s[i] == '-') && num_digits(s + i + 1, 2, &oh) &&
+             s[i + 3] == ':' && num_digits(s + i + 4, 2, &om) && oh < 24 && om < 60)
         off = (s[i] == '-' ? -1 : 1) * (oh * 3600 + om * 60);
     else
         return -EINVAL;

@@ -10,7 +10,7 @@
 enum { OPT_NAMES_MAX = 256 };
 
 static const struct opt *
-find(const struct opt *const *tables, const char *name, size_t len)
+opt_find(const struct opt *const *tables, const char *name, size_t len)
 {
     for (; *tables; tables++)
         for (const struct opt *o = *tables; o->name; o++)
@@ -20,7 +20,7 @@ find(const struct opt *const *tables, const char *name, size_t len)
 }
 
 static int
-unknown(const struct opt *const *tables, const char *name, size_t len, struct err *e)
+opt_unknown(const struct opt *const *tables, const char *name, size_t len, struct err *e)
 {
     const char *names[OPT_NAMES_MAX];
     size_t n = 0;
@@ -36,7 +36,7 @@ unknown(const struct opt *const *tables, const char *name, size_t len, struct er
 }
 
 static int
-assign(const void *ctx, const struct opt *o, const char *val, struct err *e)
+opt_assign(const void *ctx, const struct opt *o, const char *val, struct err *e)
 {
     int r = 0;
     switch (o->kind) {
@@ -77,7 +77,7 @@ struct parse {
 };
 
 static int
-parse(const struct parse *p, int argc, char **argv, struct opt_list *ret)
+opt_parse_args(const struct parse *p, int argc, char **argv, struct opt_list *ret)
 {
     *ret = (struct opt_list){mem_array(p->ctx, const char *, (size_t)argc + 1), 0};
     bool only_args = false;
@@ -97,17 +97,17 @@ parse(const struct parse *p, int argc, char **argv, struct opt_list *ret)
         const char *name = a + (a[1] == '-' ? 2 : 1);
         size_t len = strcspn(name, "=");
         const char *val = name[len] ? name + len + 1 : NULL;
-        const struct opt *o = find(p->tables, name, len);
+        const struct opt *o = opt_find(p->tables, name, len);
         if (!o && ((len == 1 && *name == 'h') || (len == 4 && memcmp(name, "help", 4) == 0)))
             return 1;
         if (!o)
-            return unknown(p->tables, name, len, p->e);
+            return opt_unknown(p->tables, name, len, p->e);
         if (!val && o->kind != OPT_BOOL) {
             if (i + 1 >= argc)
                 return err_set(p->e, -ERR_INVALID, "flag needs an argument: -%s", o->name);
             val = argv[++i];
         }
-        int r = assign(p->ctx, o, val, p->e);
+        int r = opt_assign(p->ctx, o, val, p->e);
         if (r < 0)
             return r;
     }
@@ -118,12 +118,12 @@ int
 opt_parse(const void *ctx, const struct opt *const *tables, int argc, char **argv,
           struct opt_list *ret, struct err *e)
 {
-    return parse(&(struct parse){ctx, tables, false, e}, argc, argv, ret);
+    return opt_parse_args(&(struct parse){ctx, tables, false, e}, argc, argv, ret);
 }
 
 int
 opt_parse_leading(const void *ctx, const struct opt *const *tables, int argc, char **argv,
                   struct opt_list *ret, struct err *e)
 {
-    return parse(&(struct parse){ctx, tables, true, e}, argc, argv, ret);
+    return opt_parse_args(&(struct parse){ctx, tables, true, e}, argc, argv, ret);
 }

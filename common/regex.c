@@ -114,7 +114,7 @@ regex_done(struct regex *rx)
 }
 
 static int
-failed(int code, struct err *e)
+regex_failed(int code, struct err *e)
 {
     PCRE2_UCHAR why[160];
     pcre2_get_error_message(code, why, sizeof(why));
@@ -122,7 +122,7 @@ failed(int code, struct err *e)
 }
 
 static pcre2_code *
-compile(const char *pattern, struct err *e)
+regex_compile(const char *pattern, struct err *e)
 {
     int code = 0;
     PCRE2_SIZE at = 0;
@@ -139,7 +139,7 @@ compile(const char *pattern, struct err *e)
         pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
                       PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C, &code, &at, NULL);
     if (re == NULL) {
-        failed(code, e);
+        regex_failed(code, e);
         err_prefix(e, "regexp '%.200s' at offset %zu", pattern, (size_t)at);
         return NULL;
     }
@@ -178,7 +178,7 @@ regex_new(const void *ctx, const char *text, size_t n, size_t steps, struct err 
                 REGEX_PATTERN_MAX);
         return NULL;
     }
-    pcre2_code *code = compile(mem_strndup(tmp, text, n), e);
+    pcre2_code *code = regex_compile(mem_strndup(tmp, text, n), e);
     return code != NULL ? regex_of(ctx, code, steps) : NULL;
 }
 
@@ -194,7 +194,7 @@ regex_find(struct regex *rx, struct slice text, size_t at, size_t *from, size_t 
     if (code == PCRE2_ERROR_NOMATCH)
         return 0;
     if (code < 0)
-        return failed(code, e);
+        return regex_failed(code, e);
     const PCRE2_SIZE *o = pcre2_get_ovector_pointer(rx->found);
     *from = o[0];
     *to = o[1];
@@ -233,7 +233,7 @@ regex_expand(struct regex *rx, const char *with, struct buf *out, struct err *e)
         if (code != PCRE2_ERROR_NOMEMORY)
             break;
     }
-    return failed(code, e);
+    return regex_failed(code, e);
 }
 
 struct regex *

@@ -119,7 +119,7 @@ str_tame(char *s, bool lines)
 }
 
 static bool
-glob(const char *pattern, const char *s, bool only_stars)
+glob_matches(const char *pattern, const char *s, bool only_stars)
 {
     /* Iterative with one backtrack point: linear in practice, quadratic at worst. */
     const char *star = NULL, *back = NULL;
@@ -154,13 +154,13 @@ glob(const char *pattern, const char *s, bool only_stars)
 bool
 str_glob(const char *pattern, const char *s)
 {
-    return glob(pattern, s, false);
+    return glob_matches(pattern, s, false);
 }
 
 bool
 str_stars(const char *pattern, const char *s)
 {
-    return glob(pattern, s, true);
+    return glob_matches(pattern, s, true);
 }
 
 size_t

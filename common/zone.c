@@ -209,7 +209,7 @@ struct head {
 };
 
 static uint64_t
-be(const uint8_t *p, unsigned n)
+zone_be(const uint8_t *p, unsigned n)
 {
     uint64_t v = 0;
     for (unsigned i = 0; i < n; i++)
@@ -225,7 +225,7 @@ read_head(const uint8_t *p, size_t n, struct head *h)
         return false;
     h->version = (char)p[4];
     for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
-        *counts[i] = (size_t)be(p + 20 + 4 * i, 4);
+        *counts[i] = (size_t)zone_be(p + 20 + 4 * i, 4);
         if (*counts[i] > ZONE_BYTES_MAX)
             return false;
     }
@@ -246,12 +246,12 @@ read_table(struct zone *z, const uint8_t *p, const struct head *h)
     z->n = h->time;
     z->at = mem_array(z, int64_t, z->n);
     z->off = mem_array(z, int64_t, z->n);
-    z->first = (int32_t)be(types, 4);
+    z->first = (int32_t)zone_be(types, 4);
     for (size_t i = 0; i < z->n; i++) {
         if (index[i] >= h->type)
             return false;
-        z->at[i] = (int64_t)be(p + i * 8, 8);
-        z->off[i] = (int32_t)be(types + index[i] * 6, 4);
+        z->at[i] = (int64_t)zone_be(p + i * 8, 8);
+        z->off[i] = (int32_t)zone_be(types + index[i] * 6, 4);
         if ((i > 0 && z->at[i] <= z->at[i - 1]) || z->off[i] < -2 * DAY_S || z->off[i] > 2 * DAY_S)
             return false;
     }

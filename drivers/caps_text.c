@@ -11,7 +11,7 @@
 /* The library takes "chown =ep" for "chown": where a name ends for the library, none goes on here.
  */
 static bool
-find(const char *name, cap_value_t *ret)
+caps_text_find(const char *name, cap_value_t *ret)
 {
     char full[64];
     int n =
@@ -25,7 +25,7 @@ bool
 caps_text_known(const char *name)
 {
     cap_value_t bit;
-    return find(name, &bit);
+    return caps_text_find(name, &bit);
 }
 
 const char *
@@ -36,7 +36,7 @@ caps_text_of(const void *ctx, const struct str_list *names)
     bool any = false, bad = set == NULL;
     for (size_t i = 0; i < names->n && !bad; i++) {
         cap_value_t bit;
-        if (!find(names->v[i], &bit))
+        if (!caps_text_find(names->v[i], &bit))
             continue;
         any = true;
         for (size_t f = 0; f < ARRAY_LEN(flags); f++)

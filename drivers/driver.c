@@ -44,7 +44,7 @@ driver_extra(void)
 /* --- checks --- */
 
 static const char *
-wanted(enum driver_option_kind k)
+driver_wanted(enum driver_option_kind k)
 {
     switch (k) {
     case DRIVER_STRING:
@@ -104,7 +104,7 @@ fits_blocks(const struct value *v)
 }
 
 static bool
-fits(enum driver_option_kind k, const struct value *v)
+driver_fits(enum driver_option_kind k, const struct value *v)
 {
     int64_t n;
     bool b;
@@ -195,9 +195,9 @@ check_key(const struct driver *d, const char *key, const struct value *v, struct
     if (o->why)
         return err_set(e, -ERR_UNSUPPORTED, "option \"%s\" of driver \"%s\" is not supported: %s",
                        key, d->can->name, o->why);
-    if (!fits(o->kind, v))
+    if (!driver_fits(o->kind, v))
         return err_set(e, -ERR_INVALID, "option \"%s\" of driver \"%s\" is a %s, it must be %s",
-                       key, d->can->name, value_kind_name(v->kind), wanted(o->kind));
+                       key, d->can->name, value_kind_name(v->kind), driver_wanted(o->kind));
     return 0;
 }
 

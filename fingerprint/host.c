@@ -50,7 +50,7 @@ debian_version(const void *tmp, char *ret, size_t size)
 }
 
 static void
-landlock(struct node *node)
+host_landlock(struct node *node)
 {
 #ifdef SYS_landlock_create_ruleset
     long abi =
@@ -88,5 +88,5 @@ fingerprint_host(struct node *node, const struct fingerprint_config *cfg)
     fingerprint_set(node, "kernel.version", u.release);
     fingerprint_set(node, "kernel.arch", u.machine);
     fingerprint_set(node, "unique.hostname", u.nodename);
-    landlock(node);
+    host_landlock(node);
 }

@@ -18,7 +18,7 @@ enum { RELEASE_MAX = 64 << 10 }; /* bytes of it: it lists all modules */
 
 /* driver.java.version, .runtime, .vm. */
 static void
-parse(const void *ctx, const char *text, struct str_map *ret)
+java_parse(const void *ctx, const char *text, struct str_map *ret)
 {
     char version[64] = "", build[128] = "", kind[32] = "";
     if (!fingerprint_parse_os_release(text, "JAVA_VERSION", version, sizeof(version)))
@@ -51,6 +51,6 @@ fingerprint_java(const void *ctx, const char *program, struct str_map *ret)
         *home = 0;
     const char *release = mem_printf(tmp, "%s/release", real);
     if (file_read(tmp, AT_FDCWD, release, RELEASE_MAX, &text, NULL) == 0)
-        parse(ctx, text, ret);
+        java_parse(ctx, text, ret);
     return true;
 }

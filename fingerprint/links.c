@@ -162,7 +162,7 @@ on_message(struct nl_msg *msg, void *arg)
 
 /* What changed meanwhile is asked for again, from the beginning. */
 static int
-dump(struct nl_sock *s, struct reading *r, unsigned what)
+links_dump(struct nl_sock *s, struct reading *r, unsigned what)
 {
     struct links *l = r->l;
     const struct {
@@ -212,7 +212,7 @@ links_read(const void *ctx, unsigned what, struct links *ret, struct err *e)
     if (code >= 0)
         code = nl_socket_modify_cb(s, NL_CB_VALID, NL_CB_CUSTOM, on_message, &r);
     if (code >= 0)
-        code = dump(s, &r, what);
+        code = links_dump(s, &r, what);
     nl_socket_free(s);
     if (code < 0)
         return err_set(e, -ERR_UNAVAILABLE, "ask the kernel for its network: %s",

@@ -25,7 +25,7 @@ read_word(const void *ctx, const char *path)
 }
 
 static void
-collect(struct node_network_resource *net, const struct links *l, const struct link *device)
+network_collect(struct node_network_resource *net, const struct links *l, const struct link *device)
 {
     static const int families[] = {AF_INET, AF_INET6};
     for (size_t f = 0; f < ARRAY_LEN(families); f++)
@@ -76,7 +76,7 @@ fingerprint_network(struct node *node, const struct fingerprint_config *cfg)
     net->device = mem_strdup(net, device);
     net->mac_address = mem_strdup(net, link ? link->mac : "");
     net->speed = speed_of(tmp, cfg, device);
-    collect(net, &l, link);
+    network_collect(net, &l, link);
     res->node_networks = (struct node_network_resource_list){0};
     res->networks = (struct network_resource_list){0};
     if (net->addresses.n == 0)

@@ -13,7 +13,7 @@
 #include "fingerprint/fingerprint.h"
 
 static bool
-holds(const char *mount, const char *path)
+storage_holds(const char *mount, const char *path)
 {
     size_t n = strlen(mount);
     if (strcmp(mount, "/") == 0)
@@ -26,7 +26,8 @@ fingerprint_parse_volume(char *text, const char *path, char *ret, size_t size)
 {
     size_t best = 0;
     for (struct mount_line m; mounts_next(&text, &m);)
-        if (holds(m.point, path) && strlen(m.point) >= best && str_copy(ret, size, m.device))
+        if (storage_holds(m.point, path) && strlen(m.point) >= best &&
+            str_copy(ret, size, m.device))
             best = strlen(m.point);
     return best > 0;
 }

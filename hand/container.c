@@ -56,7 +56,7 @@ static void ask_end(void *arg);
 static void ask_output(void *arg);
 
 static void
-tell(struct container *c, const struct hand_state *s)
+container_tell(struct container *c, const struct hand_state *s)
 {
     while (c->waits) {
         struct container_wait *w = c->waits;
@@ -69,14 +69,14 @@ tell(struct container *c, const struct hand_state *s)
 static void look_for_alloc(void *arg);
 
 static void
-step(struct container *c)
+container_step(struct container *c)
 {
     if (!c->ended || !c->drained || c->told)
         return;
     c->told = true;
     timer_stop(TAKE(c->linger));
     c->orphan = timer_start(c->h->loop, HAND_ORPHAN_MS, look_for_alloc, c);
-    tell(c, &c->state);
+    container_tell(c, &c->state);
 }
 
 static void
@@ -91,7 +91,7 @@ free_container(struct container *c, const struct hand_state *s)
     timer_stop(c->end_again);
     timer_stop(c->output_again);
     timer_stop(c->linger);
-    tell(c, s);
+    container_tell(c, s);
     log_close(c->log);
     talloc_free(c);
 }
@@ -150,7 +150,7 @@ on_linger(void *arg)
         c->linger = timer_start(c->h->loop, HAND_LINGER_MS, on_linger, c);
         ask_output(c);
     }
-    step(c);
+    container_step(c);
 }
 
 static void
@@ -165,7 +165,7 @@ has_ended(struct container *c)
     c->ended = true;
     if (!c->drained)
         c->linger = timer_start(c->h->loop, HAND_LINGER_MS, on_linger, c);
-    step(c);
+    container_step(c);
 }
 
 /* Without `live-restore` dockerd has ended all its containers, when it went or came back. */
@@ -222,7 +222,7 @@ on_waited(void *arg, int status, const struct value *doc, const struct err *e)
         const struct hand_state s = {.id = c->id, .running = true};
         c->away |= e != NULL;
         end_later(c);
-        tell(c, &s);
+        container_tell(c, &s);
         return;
     }
     c->end = engine_ask(
@@ -253,7 +253,7 @@ ask_end(void *arg)
  * file behind, and dockerd tells nobody (its follow.go). A stream that only brings what exists goes
  * from file to file: it takes the other's place until the hand has caught up. */
 static bool
-following(const struct container *c)
+container_following(const struct container *c)
 {
     return !c->ended && !c->catching;
 }
@@ -263,7 +263,7 @@ on_output(void *arg, const struct http_resp *r, const void *p, size_t n)
 {
     struct container *c = arg;
     (void)r;
-    if (following(c) && !engine_is_podman(c->h)) /* whose times are seconds */
+    if (container_following(c) && !engine_is_podman(c->h)) /* whose times are seconds */
         log_behind(c->log, log_fresh(c->log) > MUCH_BYTES ? BEHIND_NS : STALLED_NS);
     if (c->linger && c->lingered) {
         timer_stop(c->linger);
@@ -302,7 +302,7 @@ on_output_over(void *arg, int status, const struct value *doc, const struct err 
     /* it is complete if the engine ended it, and the container has ended */
     if (!e && (c->ended || status == 404)) {
         c->drained = true;
-        step(c);
+        container_step(c);
     } else {
         c->output_again =
             timer_start(c->h->loop, e || status >= 400 ? HAND_AGAIN_MS : 20, ask_output, c);
@@ -322,7 +322,7 @@ ask_output(void *arg)
                   .method = "GET",
                   .target = mem_printf(
                       tmp, "/containers/%s/logs?follow=%d&stdout=1&stderr=1&timestamps=1&since=%s",
-                      c->id, following(c), log_since(c->log, since)),
+                      c->id, container_following(c), log_since(c->log, since)),
                   .on_body = on_output,
                   .done = on_output_over,
                   .arg = c});

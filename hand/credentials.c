@@ -31,17 +31,17 @@ struct credentials {
     struct timer *again;          /* for those that need no question */
 };
 
-static void next(struct credentials *c);
+static void credentials_next(struct credentials *c);
 
 static void
-settle(struct credentials_ask *a, const struct hand_auth *auth, const char *why)
+credentials_settle(struct credentials_ask *a, const struct hand_auth *auth, const char *why)
 {
     struct credentials *c = a->c;
     DL_DELETE(c->asks, a);
     if (!a->canceled)
         a->done(a->arg, auth, why);
     talloc_free(a);
-    next(c);
+    credentials_next(c);
 }
 
 static void
@@ -57,9 +57,9 @@ send_ask(struct credentials *c)
         buf_puts(&b, "c");
     }
     if (buf_error(&b))
-        settle(a, NULL, "the name of its registry, or of the helper, is too long");
+        credentials_settle(a, NULL, "the name of its registry, or of the helper, is too long");
     else if (send(c->sock, b.data, b.len, MSG_NOSIGNAL) < 0)
-        settle(a, NULL, "the process that asks credential helpers has gone");
+        credentials_settle(a, NULL, "the process that asks credential helpers has gone");
 }
 
 /* The file has nothing, or there is none: a helper is asked. False: there is none either. */
@@ -75,7 +75,7 @@ ask_helper(struct credentials_ask *a, const char *name)
 }
 
 static void
-take(struct credentials_ask *a, const char *text, size_t n)
+credentials_take(struct credentials_ask *a, const char *text, size_t n)
 {
     auto_mem void *tmp = mem_ctx("answer");
     struct value *doc = NULL;
@@ -85,17 +85,18 @@ take(struct credentials_ask *a, const char *text, size_t n)
     const char *from = a->helper ? mem_printf(tmp, "docker-credential-%s", a->helper)
                                  : str_or(a->c->h->engine->auth_config, "");
     if (a->canceled || n == 0 || text[0] != '+') {
-        settle(a, NULL, n > 0 ? mem_strndup(tmp, text + 1, n - 1) : "no reason is given");
+        credentials_settle(a, NULL,
+                           n > 0 ? mem_strndup(tmp, text + 1, n - 1) : "no reason is given");
         return;
     }
     if (json_decode_value(tmp, SLICE(text + 1, n - 1), BUDGET(HAND_DOCUMENT_MAX), &doc, &e) < 0) {
-        settle(a, NULL, mem_printf(tmp, "%s: %s", from, e.text));
+        credentials_settle(a, NULL, mem_printf(tmp, "%s: %s", from, e.text));
         return;
     }
     auth = a->helper ? registry_of_helper(tmp, doc, a->server)
                      : registry_in_file(tmp, doc, a->server, &helper);
     if (auth || a->helper || !ask_helper(a, helper))
-        settle(a, auth, NULL);
+        credentials_settle(a, auth, NULL);
 }
 
 static void
@@ -112,10 +113,10 @@ on_answer(void *arg, int fd, unsigned events)
         0) { /* it has gone, and will not come again: every question is told so when it is sent */
         watch_stop(TAKE(c->watch));
         if (c->asks)
-            settle(c->asks, NULL, "the process that asks credential helpers has gone");
+            credentials_settle(c->asks, NULL, "the process that asks credential helpers has gone");
     } else if (c->asks) {
         text[n] = 0;
-        take(c->asks, text, (size_t)n);
+        credentials_take(c->asks, text, (size_t)n);
     }
 }
 
@@ -128,15 +129,15 @@ on_turn(void *arg)
     if (!a)
         return;
     if (a->canceled)
-        settle(a, NULL, NULL);
+        credentials_settle(a, NULL, NULL);
     else if (!str_empty(c->h->engine->auth_config))
         send_ask(c);
     else if (!ask_helper(a, NULL))
-        settle(a, NULL, NULL);
+        credentials_settle(a, NULL, NULL);
 }
 
 static void
-next(struct credentials *c)
+credentials_next(struct credentials *c)
 {
     if (c->asks && !c->again)
         c->again = timer_start(c->h->loop, 0, on_turn, c);
@@ -151,7 +152,7 @@ credentials_find(struct credentials *c, const char *image, credentials_done *don
     bool first = !c->asks;
     DL_APPEND(c->asks, a);
     if (first)
-        next(c);
+        credentials_next(c);
     return a;
 }
 

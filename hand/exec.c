@@ -62,7 +62,7 @@ session_end(struct session *s)
 
 /* Nothing of the session is there afterwards. */
 static void
-fail(struct session *s, int status, const char *what, const char *why)
+exec_fail(struct session *s, int status, const char *what, const char *why)
 {
     struct http_req *req = s->req;
     auto_mem void *tmp = mem_ctx("why");
@@ -84,19 +84,19 @@ went_well(struct session *s, const char *what, int status, int want, const struc
           const struct err *e)
 {
     if (e)
-        fail(s, 503, "the engine does not answer: ", e->text);
+        exec_fail(s, 503, "the engine does not answer: ", e->text);
     else if (status != want)
-        fail(s,
-             status == 404 || status == 409 ? status
-             : status >= 500                ? 503
-                                            : 422,
-             what, engine_said(doc));
+        exec_fail(s,
+                  status == 404 || status == 409 ? status
+                  : status >= 500                ? 503
+                                                 : 422,
+                  what, engine_said(doc));
     return !e && status == want;
 }
 
 static void
-ask(struct session *s, const char *method, const char *target, const struct value *body,
-    void (*done)(void *arg, int status, const struct value *doc, const struct err *e))
+exec_ask(struct session *s, const char *method, const char *target, const struct value *body,
+         void (*done)(void *arg, int status, const struct value *doc, const struct err *e))
 {
     s->call = engine_ask(s->h, &(struct engine_ask){.method = method,
                                                     .target = target,
@@ -123,7 +123,7 @@ on_code(void *arg, int status, const struct value *doc, const struct err *e)
         return;
     }
     if (!code || code->kind != VALUE_INT) {
-        fail(s, 503, "the engine does not tell the exit code", "");
+        exec_fail(s, 503, "the engine does not tell the exit code", "");
         return;
     }
     struct buf b = BUF_INIT(64), n = BUF_INIT(8);
@@ -140,7 +140,7 @@ ask_code(void *arg)
 {
     struct session *s = arg;
     s->again = NULL;
-    ask(s, "GET", mem_printf(s, "/exec/%s/json", s->id), NULL, on_code);
+    exec_ask(s, "GET", mem_printf(s, "/exec/%s/json", s->id), NULL, on_code);
 }
 
 static void
@@ -218,7 +218,7 @@ ask_size(void *arg)
 }
 
 static void
-resize(struct session *s, uint64_t rows, uint64_t columns)
+exec_resize(struct session *s, uint64_t rows, uint64_t columns)
 {
     if (!s->spec->tty || rows == 0 || columns == 0)
         return;
@@ -242,7 +242,7 @@ on_frame(void *arg, uint8_t type, const uint8_t *p, size_t n)
     } else if (type == 1 && s->tunnel) {
         engine_end(s->tunnel);
     } else if (type == 2 && n == SIZE_LEN) {
-        resize(s, big_endian(p, 2), big_endian(p + 2, 2));
+        exec_resize(s, big_endian(p, 2), big_endian(p + 2, 2));
     } else if (type > 1) {
         return -ERR_CORRUPT;
     }
@@ -254,7 +254,7 @@ on_agent(void *user, const void *p, size_t n)
 {
     struct session *s = user;
     if (s && frame_feed(&s->in, p, n, on_frame, s) < 0)
-        fail(s, 400, "no frames of a command", "");
+        exec_fail(s, 400, "no frames of a command", "");
 }
 
 static void
@@ -262,7 +262,7 @@ on_close(void *user)
 {
     struct session *s = user;
     if (s)
-        fail(s, 503, "nobody waits", "");
+        exec_fail(s, 503, "nobody waits", "");
 }
 
 /* --- its start --- */
@@ -275,7 +275,7 @@ on_tunnel(void *arg)
     http_header_add(s->req, "Connection", "Upgrade");
     http_header_add(s->req, "Upgrade", "paddock-exec");
     http_tunnel_start(s->req, on_agent, on_agent_drained);
-    resize(s, (uint64_t)s->spec->rows, (uint64_t)s->spec->columns);
+    exec_resize(s, (uint64_t)s->spec->rows, (uint64_t)s->spec->columns);
     return true;
 }
 
@@ -288,7 +288,7 @@ on_made(void *arg, int status, const struct value *doc, const struct err *e)
     if (!went_well(s, "make the command: ", status, 201, doc, e))
         return;
     if (!*id || strlen(id) >= HAND_ID_MAX || !plain_word(id)) {
-        fail(s, 503, "the engine gave the command no id", "");
+        exec_fail(s, 503, "the engine gave the command no id", "");
         return;
     }
     s->id = mem_strdup(s, id);
@@ -314,11 +314,11 @@ on_inspected(void *arg, int status, const struct value *doc, const struct err *e
     if (!went_well(s, "", status, 200, doc, e))
         return;
     if (!document_state(s, s->h, s->alloc, s->task, doc, &state)) {
-        fail(s, 404, "there is no such container", "");
+        exec_fail(s, 404, "there is no such container", "");
         return;
     }
     if (!state.running) {
-        fail(s, 409, "the container does not run", "");
+        exec_fail(s, 409, "the container does not run", "");
         return;
     }
     static const char *const attach[] = {"AttachStdin", "AttachStdout", "AttachStderr"};
@@ -329,7 +329,7 @@ on_inspected(void *arg, int status, const struct value *doc, const struct err *e
     value_map_set(body, "Tty", value_bool(body, s->spec->tty));
     for (size_t i = 0; i < ARRAY_LEN(attach); i++)
         value_map_set(body, attach[i], value_bool(body, true));
-    ask(s, "POST", mem_printf(s, "/containers/%s/exec", state.id), body, on_made);
+    exec_ask(s, "POST", mem_printf(s, "/containers/%s/exec", state.id), body, on_made);
 }
 
 void
@@ -345,14 +345,14 @@ exec_serve(struct hand *h, struct http_req *req, const char *alloc, const char *
     req->on_close = on_close;
     if (json_decode_strict(s, &type_hand_exec, SLICE(req->body, req->body_len),
                            BUDGET(HAND_DOCUMENT_MAX), &spec, &e) < 0) {
-        fail(s, 400, e.text, "");
+        exec_fail(s, 400, e.text, "");
         return;
     }
     s->spec = spec;
     if (s->spec->command.n == 0 || s->spec->rows < 0 || s->spec->rows > UINT16_MAX ||
         s->spec->columns < 0 || s->spec->columns > UINT16_MAX)
-        fail(s, 400, "no command, or not the size of a terminal", "");
+        exec_fail(s, 400, "no command, or not the size of a terminal", "");
     else
-        ask(s, "GET", mem_printf(s, "/containers/%s/json", document_name(s, alloc, task)), NULL,
-            on_inspected);
+        exec_ask(s, "GET", mem_printf(s, "/containers/%s/json", document_name(s, alloc, task)),
+                 NULL, on_inspected);
 }

@@ -43,7 +43,7 @@ helper_name(const char *s)
 }
 
 static void
-reply(int sock, char kind, const void *p, size_t n)
+helper_reply(int sock, char kind, const void *p, size_t n)
 {
     auto_buf struct buf b = BUF_INIT(HAND_CREDENTIALS_MAX + 1);
     buf_putc(&b, kind);
@@ -57,9 +57,9 @@ reply(int sock, char kind, const void *p, size_t n)
 }
 
 static void
-refuse(int sock, const char *why)
+helper_refuse(int sock, const char *why)
 {
-    reply(sock, '-', why, strlen(why));
+    helper_reply(sock, '-', why, strlen(why));
 }
 
 static void
@@ -70,15 +70,15 @@ read_config(int sock, const char *path)
     size_t n = 0;
     int r = file_read(tmp, AT_FDCWD, path, HAND_CREDENTIALS_MAX - 1, &text, &n);
     if (r < 0)
-        refuse(sock, mem_printf(tmp, "read \"%s\": %s", path, err_name(r)));
+        helper_refuse(sock, mem_printf(tmp, "read \"%s\": %s", path, err_name(r)));
     else
-        reply(sock, '+', text, n);
+        helper_reply(sock, '+', text, n);
 }
 
 /* --- a helper --- */
 
 static _Noreturn void
-become(const char *name, int in, int out, int err)
+helper_become(const char *name, int in, int out, int err)
 {
     auto_mem void *tmp = mem_ctx("helper");
     char *argv[] = {mem_printf(tmp, "docker-credential-%s", name), mem_strdup(tmp, "get"), NULL};
@@ -96,7 +96,7 @@ become(const char *name, int in, int out, int err)
 
 /* Until both are at their end. -ERR_TIMEOUT, -ERR_LIMIT. */
 static int
-collect(const int fds[2], struct buf *const to[2])
+helper_collect(const int fds[2], struct buf *const to[2])
 {
     struct pollfd p[2] = {{.fd = fds[0], .events = POLLIN}, {.fd = fds[1], .events = POLLIN}};
     int64_t end = clock_mono_ns() + HAND_HELPER_MS * NS_PER_MS;
@@ -125,8 +125,8 @@ collect(const int fds[2], struct buf *const to[2])
 
 /* `r`: 0, the helper ended well; 1, it failed; or why it was given up. */
 static void
-tell(int sock, const char *name, const char *server, int r, const struct buf *out,
-     const struct buf *err)
+helper_tell(int sock, const char *name, const char *server, int r, const struct buf *out,
+            const struct buf *err)
 {
     auto_mem void *tmp = mem_ctx("told");
     size_t n = err->len < STDERR_MAX ? err->len : STDERR_MAX;
@@ -135,16 +135,17 @@ tell(int sock, const char *name, const char *server, int r, const struct buf *ou
                                                     out->len < STDERR_MAX ? out->len : STDERR_MAX)
                                       : "";
     if (r > 0 && strncmp(said, NOT_FOUND, strlen(NOT_FOUND)) == 0)
-        reply(sock, '+', "{}", 2);
+        helper_reply(sock, '+', "{}", 2);
     else if (r == 0)
-        reply(sock, '+', out->data ? (const char *)out->data : "", out->len);
+        helper_reply(sock, '+', out->data ? (const char *)out->data : "", out->len);
     else if (r < 0)
-        refuse(sock, mem_printf(tmp, "docker-credential-%s with input \"%s\" %s", name, server,
-                                r == -ERR_TIMEOUT ? "did not end in time" : "said too much"));
+        helper_refuse(sock,
+                      mem_printf(tmp, "docker-credential-%s with input \"%s\" %s", name, server,
+                                 r == -ERR_TIMEOUT ? "did not end in time" : "said too much"));
     else
-        refuse(sock,
-               mem_printf(tmp, "docker-credential-%s with input \"%s\" failed with stderr: %s",
-                          name, server, said));
+        helper_refuse(
+            sock, mem_printf(tmp, "docker-credential-%s with input \"%s\" failed with stderr: %s",
+                             name, server, said));
 }
 
 static void
@@ -154,15 +155,15 @@ run_helper(int sock, const char *name, const char *server)
     auto_buf struct buf said = BUF_INIT(HAND_CREDENTIALS_MAX),
                         errors = BUF_INIT(HAND_CREDENTIALS_MAX);
     if (!helper_name(name)) {
-        refuse(sock, "that is no name of a credential helper");
+        helper_refuse(sock, "that is no name of a credential helper");
         return;
     }
     if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0)
-        refuse(sock, "there are no more file descriptors");
+        helper_refuse(sock, "there are no more file descriptors");
     else {
         pid_t pid = proc_fork(NULL);
         if (pid == 0)
-            become(name, in[0], out[1], err[1]);
+            helper_become(name, in[0], out[1], err[1]);
         fd_close(&in[0]);
         fd_close(&out[1]);
         fd_close(&err[1]);
@@ -171,7 +172,7 @@ run_helper(int sock, const char *name, const char *server)
         fd_close(&in[1]);
         const int from[2] = {out[0], err[0]};
         struct buf *const to[2] = {&said, &errors};
-        int r = pid < 0 ? pid : collect(from, to);
+        int r = pid < 0 ? pid : helper_collect(from, to);
         if (pid > 0) {
             if (r < 0)
                 (void)kill(pid, SIGKILL);
@@ -180,7 +181,7 @@ run_helper(int sock, const char *name, const char *server)
             if (r == 0)
                 r = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
         }
-        tell(sock, name, server, r, &said, &errors);
+        helper_tell(sock, name, server, r, &said, &errors);
     }
     int *const all[] = {&in[0], &in[1], &out[0], &out[1], &err[0], &err[1]};
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
@@ -190,7 +191,7 @@ run_helper(int sock, const char *name, const char *server)
 /* --- the process --- */
 
 static _Noreturn void
-serve(int sock, const char *config)
+helper_serve(int sock, const char *config)
 {
     char request[HAND_HELPER_NAME_MAX + HAND_SERVER_MAX + 4];
     (void)prctl(PR_SET_NAME, "paddock-helper", 0, 0, 0);
@@ -208,7 +209,7 @@ serve(int sock, const char *config)
         else if (request[0] == 'h' && server)
             run_helper(sock, name, server + 1);
         else
-            refuse(sock, "that is no request");
+            helper_refuse(sock, "that is no request");
     }
 }
 
@@ -223,7 +224,7 @@ helper_start(const char *config, struct err *e)
         if (pair[1] != SOCK && dup3(pair[1], SOCK, O_CLOEXEC) < 0)
             _exit(1);
         (void)close_range(SOCK + 1, ~0U, 0);
-        serve(SOCK, config);
+        helper_serve(SOCK, config);
     }
     fd_close(&pair[1]);
     if (pid < 0) {

@@ -49,7 +49,7 @@ delay_ns(const struct images *m)
 }
 
 static struct image *
-find(struct images *m, const char *name, const char *id)
+images_find(struct images *m, const char *name, const char *id)
 {
     for (size_t i = 0; i < m->n; i++)
         if (str_eq(m->v[i].id, id) && str_eq(m->v[i].name, name))
@@ -58,7 +58,7 @@ find(struct images *m, const char *name, const char *id)
 }
 
 static void
-save(const struct images *m)
+images_save(const struct images *m)
 {
     struct buf b = BUF_INIT(FILE_MAX);
     for (size_t i = 0; i < m->n; i++)
@@ -79,7 +79,7 @@ is_id(const char *id)
 }
 
 static struct image *
-add(struct images *m, const char *name, const char *id)
+images_add(struct images *m, const char *name, const char *id)
 {
     if (!is_id(id) || !plain_word(name) || strlen(name) >= NAME_LEN || m->n == HAND_IMAGES_MAX)
         return NULL;
@@ -92,7 +92,7 @@ add(struct images *m, const char *name, const char *id)
 
 /* For when the first of those that may be idle has been so for long enough. */
 static void
-arm(struct images *m)
+images_arm(struct images *m)
 {
     int64_t first = INT64_MAX;
     for (size_t i = 0; i < m->n; i++)
@@ -106,7 +106,7 @@ arm(struct images *m)
 
 /* Podman leaves the kind of digest away in its lists. */
 static const char *
-bare(const char *id)
+images_bare(const char *id)
 {
     const char *colon = strchr(id, ':');
     return colon ? colon + 1 : id;
@@ -115,11 +115,11 @@ bare(const char *id)
 /* --- the removal --- */
 
 static void
-drop(struct images *m, size_t i)
+images_drop(struct images *m, size_t i)
 {
     mem_free(m->v[i].name);
     m->v[i] = m->v[--m->n];
-    save(m);
+    images_save(m);
 }
 
 static void remove_next(struct images *m);
@@ -147,7 +147,7 @@ on_removed(void *arg, int status, const struct value *doc, const struct err *e)
     (void)doc;
     m->call = NULL;
     if (!e && (status == 200 || status == 404)) {
-        drop(m, m->at);
+        images_drop(m, m->at);
     } else if (!e && status == 409) { /* somebody has given it another name, or uses it */
         m->v[m->at++].idle = false;
     } else {
@@ -177,7 +177,7 @@ remove_next(struct images *m)
     while (m->at < m->n && !(m->v[m->at].idle && m->v[m->at].used_ns <= old))
         m->at++;
     if (m->at == m->n) {
-        arm(m);
+        images_arm(m);
         return;
     }
     ask_image(m, "GET", m->v[m->at].name, "/json", on_named);
@@ -192,13 +192,13 @@ on_containers(void *arg, int status, const struct value *doc, const struct err *
         for (size_t i = 0; i < m->n; i++)
             if (m->v[i].idle)
                 m->v[i].used_ns = clock_mono_ns();
-        arm(m);
+        images_arm(m);
         return;
     }
     for (size_t i = 0; i < doc->list.n; i++) {
         const char *used = document_text(doc->list.v[i], "ImageID");
         for (size_t k = 0; k < m->n; k++)
-            if (str_eq(bare(m->v[k].id), bare(used)))
+            if (str_eq(images_bare(m->v[k].id), images_bare(used)))
                 m->v[k].idle = false;
     }
     m->at = 0;
@@ -233,18 +233,18 @@ images_new(const void *ctx, struct hand *h, int dir)
             char *name = strchr(id, ' ');
             if (name)
                 *name++ = 0;
-            (void)add(m, str_or(name, ""), id);
+            (void)images_add(m, str_or(name, ""), id);
         }
-    arm(m);
+    images_arm(m);
     return m;
 }
 
 void
 images_pulled(struct images *m, const char *name, const char *before, const char *id)
 {
-    bool ours = str_empty(before) || find(m, name, before);
-    if (ours && !find(m, name, id) && add(m, name, id))
-        save(m);
+    bool ours = str_empty(before) || images_find(m, name, before);
+    if (ours && !images_find(m, name, id) && images_add(m, name, id))
+        images_save(m);
     images_unused(m, id);
 }
 
@@ -256,5 +256,5 @@ images_unused(struct images *m, const char *id)
             m->v[i].used_ns = clock_mono_ns();
             m->v[i].idle = true;
         }
-    arm(m);
+    images_arm(m);
 }

@@ -152,7 +152,7 @@ next_file(struct hand_log *l, int i)
 }
 
 static int64_t
-written(const struct hand_log *l, int i)
+log_written(const struct hand_log *l, int i)
 {
     return l->out[i].index * l->file_bytes + l->out[i].size + (int64_t)l->out[i].pending.len;
 }
@@ -182,7 +182,7 @@ write_bytes(struct hand_log *l, int i, const uint8_t *p, size_t n)
 
 /* Lines that could not be written come again: the notes do not have them. */
 static int
-flush(struct hand_log *l, int i)
+log_flush(struct hand_log *l, int i)
 {
     struct output *o = &l->out[i];
     int r = o->pending.len ? write_bytes(l, i, o->pending.data, o->pending.len) : 0;
@@ -200,10 +200,10 @@ flush(struct hand_log *l, int i)
 }
 
 static int
-put(struct hand_log *l, int i, const uint8_t *p, size_t n)
+log_put(struct hand_log *l, int i, const uint8_t *p, size_t n)
 {
     buf_put(&l->out[i].pending, p, n);
-    return l->out[i].pending.len < PENDING_BYTES ? 0 : flush(l, i);
+    return l->out[i].pending.len < PENDING_BYTES ? 0 : log_flush(l, i);
 }
 
 /* --- the notes --- */
@@ -216,7 +216,7 @@ notes_name(const void *ctx, const struct hand_log *l)
 
 /* One write of a fixed length: it is there, or is not. */
 static int
-save(struct hand_log *l)
+log_save(struct hand_log *l)
 {
     auto_mem void *tmp = mem_ctx("notes");
     auto_fd int fd =
@@ -234,12 +234,12 @@ save(struct hand_log *l)
 static int
 save_all(struct hand_log *l)
 {
-    int r = flush(l, OUT), k = flush(l, ERR);
-    return r < 0 ? r : k < 0 ? k : save(l);
+    int r = log_flush(l, OUT), k = log_flush(l, ERR);
+    return r < 0 ? r : k < 0 ? k : log_save(l);
 }
 
 static bool
-load(struct hand_log *l)
+log_load(struct hand_log *l)
 {
     auto_mem void *tmp = mem_ctx("notes");
     char *text = NULL, id[HAND_ID_MAX];
@@ -315,10 +315,10 @@ log_of(struct hand_log *l, const char *container)
         if (r < 0)
             return r;
     }
-    if (load(l))
+    if (log_load(l))
         return 0;
     for (int i = 0; i < 2; i++)
-        l->out[i].stamp = 0, l->out[i].before = l->out[i].at = written(l, i);
+        l->out[i].stamp = 0, l->out[i].before = l->out[i].at = log_written(l, i);
     return save_all(l);
 }
 
@@ -354,16 +354,16 @@ say_lost(struct hand_log *l, int i, int64_t stamp)
     const char *line = mem_printf(
         tmp, "paddock: output is lost: of what was written from %s to %s the engine had no more\n",
         time_format(o->stamp, from), time_format(stamp, to));
-    int r = flush(l, i);
-    r = r < 0 ? r : put(l, i, (const uint8_t *)line, strlen(line));
-    o->at = written(l, i);
+    int r = log_flush(l, i);
+    r = r < 0 ? r : log_put(l, i, (const uint8_t *)line, strlen(line));
+    o->at = log_written(l, i);
     o->stamp = stamp;
     o->before = o->at;
     return r < 0 ? r : save_all(l);
 }
 
 static int
-message(struct hand_log *l, int i, const uint8_t *p, size_t n)
+log_message(struct hand_log *l, int i, const uint8_t *p, size_t n)
 {
     struct output *o = &l->out[i];
     const uint8_t *blank = memchr(p, ' ', n);
@@ -374,7 +374,7 @@ message(struct hand_log *l, int i, const uint8_t *p, size_t n)
     p = blank + 1;
     if (o->replayed && stamp < o->stamp)
         return 0; /* `before` has it */
-    bool fresh = stamp != o->stamp || written(l, i) - o->at < (int64_t)n;
+    bool fresh = stamp != o->stamp || log_written(l, i) - o->at < (int64_t)n;
     if (fresh && l->behind_ns > 0 && stamp < clock_wall_ns() - l->behind_ns)
         return -ERR_BUSY; /* the engine may leave out without a word what it has no more */
     int lost = o->replayed && o->stamp != 0 && stamp > o->stamp ? say_lost(l, i, stamp) : 0;
@@ -385,19 +385,19 @@ message(struct hand_log *l, int i, const uint8_t *p, size_t n)
         o->stamp = stamp;
         o->before = o->at;
     }
-    int64_t known = written(l, i) - o->at;
+    int64_t known = log_written(l, i) - o->at;
     o->at += (int64_t)n;
     if (known >= (int64_t)n)
         return 0;
     size_t skip = known > 0 ? (size_t)known : 0;
     l->fresh += (int64_t)(n - skip);
-    return put(l, i, p + skip, n - skip);
+    return log_put(l, i, p + skip, n - skip);
 }
 
 static int
 on_frame(void *arg, uint8_t type, const uint8_t *p, size_t n)
 {
-    return type > 2 ? -ERR_CORRUPT : message(arg, type == 2 ? ERR : OUT, p, n);
+    return type > 2 ? -ERR_CORRUPT : log_message(arg, type == 2 ? ERR : OUT, p, n);
 }
 
 static bool
@@ -430,7 +430,7 @@ feed_tty(struct hand_log *l, const void *p, size_t n)
     size_t at = 0, k;
     int r = 0;
     while (r == 0 && (k = tty_message(l->frame.data + at, l->frame.len - at)) > 0) {
-        r = message(l, OUT, l->frame.data + at, k);
+        r = log_message(l, OUT, l->frame.data + at, k);
         at += k;
     }
     buf_consume(&l->frame, at);
@@ -460,7 +460,8 @@ log_behind(struct hand_log *l, int64_t ns)
 int
 log_end(struct hand_log *l)
 {
-    int r = l->tty && l->frame.len > STAMP_LEN ? message(l, OUT, l->frame.data, l->frame.len) : 0;
+    int r =
+        l->tty && l->frame.len > STAMP_LEN ? log_message(l, OUT, l->frame.data, l->frame.len) : 0;
     int k = save_all(l);
     buf_reset(&l->frame);
     return r < 0 ? r : k;

@@ -41,7 +41,7 @@ give_up_caps(struct err *e)
 }
 
 static int
-confine(const struct hand *h, struct err *e)
+main_confine(const struct hand *h, struct err *e)
 {
     auto_mem void *tmp = mem_ctx("confine");
     /* the engine's and our own socket are no matter of Landlock's, which has no rule for connecting
@@ -114,7 +114,7 @@ load_pause(int *ret_fd, size_t *ret_len, struct err *e)
 }
 
 static int
-prepare(struct loop *l, struct hands *all, const char *policy, struct err *e)
+main_prepare(struct loop *l, struct hands *all, const char *policy, struct err *e)
 {
     struct policy *p = NULL;
     int r = policy_load(l, policy, &p, e);
@@ -149,7 +149,7 @@ prepare(struct loop *l, struct hands *all, const char *policy, struct err *e)
         }
     }
     r = listen_for_agent(all, e);
-    return r < 0 ? r : confine(&all->v[0], e);
+    return r < 0 ? r : main_confine(&all->v[0], e);
 }
 
 static void
@@ -192,7 +192,7 @@ main(int argc, char **argv)
 #endif
     struct loop *loop = loop_new();
     struct hands all = {0};
-    r = prepare(loop, &all, policy, &e);
+    r = main_prepare(loop, &all, policy, &e);
     if (r < 0) {
         log_error(ROOM, e.text, NULL);
         return 1;

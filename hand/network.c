@@ -39,7 +39,7 @@ struct making {
     bool swept; /* ... who was not to be seen, and was removed by that name */
 };
 
-static void look(struct making *m);
+static void network_look(struct making *m);
 
 /* --- the image --- */
 
@@ -87,7 +87,7 @@ network_image(const char *program, size_t *ret_len, struct err *e)
 /* --- answers --- */
 
 static void
-end(struct making *m, int status, const char *type, struct buf *b)
+network_end(struct making *m, int status, const char *type, struct buf *b)
 {
     struct http_req *req = m->req;
     req->user = NULL;
@@ -96,11 +96,11 @@ end(struct making *m, int status, const char *type, struct buf *b)
 }
 
 static void
-fail(struct making *m, int status, const char *what, const char *why)
+network_fail(struct making *m, int status, const char *what, const char *why)
 {
     struct buf b = BUF_INIT(8192);
     buf_printf(&b, "%s%.900s", what, why);
-    end(m, status, "text/plain", &b);
+    network_end(m, status, "text/plain", &b);
 }
 
 static bool
@@ -127,12 +127,12 @@ fail_engine(struct making *m, const char *what, int status, const struct value *
             const struct err *e)
 {
     note_error(m, what, status, doc, e);
-    fail(m, m->status, "", m->why);
+    network_fail(m, m->status, "", m->why);
 }
 
 static void
-ask(struct making *m, const char *method, const char *target, const struct value *body,
-    void (*done)(void *arg, int status, const struct value *doc, const struct err *e))
+network_ask(struct making *m, const char *method, const char *target, const struct value *body,
+            void (*done)(void *arg, int status, const struct value *doc, const struct err *e))
 {
     m->call = engine_ask(m->h, &(struct engine_ask){.method = method,
                                                     .target = target,
@@ -152,10 +152,10 @@ on_undone(void *arg, int status, const struct value *doc, const struct err *e)
     m->call = NULL;
     if (e || (status != 204 && status != 404))
         leftover_drop(m->h, m->id);
-    fail(m, m->status, "", m->why);
+    network_fail(m, m->status, "", m->why);
 }
 
-static void create(struct making *m);
+static void network_create(struct making *m);
 
 static void
 on_reset(void *arg, int status, const struct value *doc, const struct err *e)
@@ -165,7 +165,7 @@ on_reset(void *arg, int status, const struct value *doc, const struct err *e)
     if (e || (status != 204 && status != 404))
         fail_engine(m, "remove what was left of the network of the group: ", status, doc, e);
     else
-        create(m);
+        network_create(m);
 }
 
 static void
@@ -174,16 +174,18 @@ on_started(void *arg, int status, const struct value *doc, const struct err *e)
     struct making *m = arg;
     m->call = NULL;
     if (!e && (status == 204 || status == 304) && m->tries++ < TRIES_MAX)
-        look(m);
+        network_look(m);
     else if (!e && status >= 400 && !port_taken(doc) && m->tries++ < TRIES_MAX)
         /* an engine that was killed in a start never starts the container: another container, then
          */
-        ask(m, "DELETE", mem_printf(m, "/containers/%s?force=1&v=1", m->id), NULL, on_reset);
+        network_ask(m, "DELETE", mem_printf(m, "/containers/%s?force=1&v=1", m->id), NULL,
+                    on_reset);
     else if (e)
         fail_engine(m, "", status, doc, e);
     else {
         note_error(m, "start the network of the group: ", status, doc, e);
-        ask(m, "DELETE", mem_printf(m, "/containers/%s?force=1&v=1", m->id), NULL, on_undone);
+        network_ask(m, "DELETE", mem_printf(m, "/containers/%s?force=1&v=1", m->id), NULL,
+                    on_undone);
     }
 }
 
@@ -207,7 +209,7 @@ on_image(void *arg, int status, const struct value *doc, const struct err *e)
     m->call = NULL;
     if (!e && status == 200)
         images_pulled(m->h->images, NETWORK_IMAGE, NULL, document_text(doc, "Id"));
-    create(m);
+    network_create(m);
 }
 
 static void
@@ -218,11 +220,11 @@ on_imported(void *arg, int status, const struct value *doc, const struct err *e)
     if (e || status != 200)
         fail_engine(m, "make the image of a group's network: ", status, doc, e);
     else
-        ask(m, "GET", "/images/" NETWORK_IMAGE "/json", NULL, on_image);
+        network_ask(m, "GET", "/images/" NETWORK_IMAGE "/json", NULL, on_image);
 }
 
 static void
-import(struct making *m)
+network_import(struct making *m)
 {
     m->imported = true;
     m->call = engine_ask(
@@ -242,19 +244,19 @@ on_created(void *arg, int status, const struct value *doc, const struct err *e)
     struct making *m = arg;
     m->call = NULL;
     if (!e && status == 404 && !m->imported)
-        import(m);
+        network_import(m);
     else if (!e && (status == 201 || status == 409) && m->tries++ < TRIES_MAX) {
         m->taken = status == 409;
-        look(m); /* who has the name is found out */
+        network_look(m); /* who has the name is found out */
     } else
         fail_engine(m, "make the network of the group: ", status, doc, e);
 }
 
 static void
-create(struct making *m)
+network_create(struct making *m)
 {
-    ask(m, "POST", mem_printf(m, "/containers/create?name=%s", m->name),
-        document_network(m, m->h, m->alloc, m->spec), on_created);
+    network_ask(m, "POST", mem_printf(m, "/containers/create?name=%s", m->name),
+                document_network(m, m->h, m->alloc, m->spec), on_created);
 }
 
 /* --- its end --- */
@@ -262,7 +264,7 @@ create(struct making *m)
 static void
 look_again(void *arg)
 {
-    look(arg);
+    network_look(arg);
 }
 
 static void
@@ -272,7 +274,7 @@ on_removed(void *arg, int status, const struct value *doc, const struct err *e)
     struct buf none = BUF_INIT(0);
     m->call = NULL;
     if (!e && status == 409 && m->tries++ < TRIES_MAX)
-        look(m); /* somebody removes it already */
+        network_look(m); /* somebody removes it already */
     else if (!e && strstr(engine_said(doc), "dependent containers") && m->waits++ < WAITS_MAX)
         /* podman's are about to be removed */
         (void)timer_start(m->h->loop, HAND_AGAIN_MS, look_again, m);
@@ -280,7 +282,7 @@ on_removed(void *arg, int status, const struct value *doc, const struct err *e)
         fail_engine(m, "remove the network of the group: ", status, doc, e);
     else {
         images_unused(m->h->images, str_or(m->image, ""));
-        end(m, 200, "application/json", &none);
+        network_end(m, 200, "application/json", &none);
     }
 }
 
@@ -299,31 +301,32 @@ on_looked(void *arg, int status, const struct value *doc, const struct err *e)
         /* killed while making one, podman has the name and no container: a removal frees the name
          */
         m->swept = true;
-        ask(m, "DELETE", mem_printf(m, "/containers/%s?force=1&v=1", m->name), NULL,
-            m->spec ? on_reset : on_removed);
+        network_ask(m, "DELETE", mem_printf(m, "/containers/%s?force=1&v=1", m->name), NULL,
+                    m->spec ? on_reset : on_removed);
     } else if (status == 404 && m->spec) {
-        create(m);
+        network_create(m);
     } else if (status == 404) {
         on_removed(m, 404, NULL, NULL);
     } else if (!document_network_state(m, m->h, m->alloc, doc, &s, &running)) {
-        fail(m, 422, "somebody else has the container ", m->name);
+        network_fail(m, 422, "somebody else has the container ", m->name);
     } else if (!m->spec) {
         m->image = mem_strndup(m, document_text(doc, "Image"), HAND_ID_MAX);
-        ask(m, "DELETE", mem_printf(m, "/containers/%s?force=1&v=1", s.id), NULL, on_removed);
+        network_ask(m, "DELETE", mem_printf(m, "/containers/%s?force=1&v=1", s.id), NULL,
+                    on_removed);
     } else if (!running) {
         m->id = s.id;
-        ask(m, "POST", mem_printf(m, "/containers/%s/start", s.id), NULL, on_started);
+        network_ask(m, "POST", mem_printf(m, "/containers/%s/start", s.id), NULL, on_started);
     } else {
         struct buf b = BUF_INIT(8192);
         json_encode(&b, &type_hand_network_state, &s, JSON_NO_OMIT);
-        end(m, 200, "application/json", &b);
+        network_end(m, 200, "application/json", &b);
     }
 }
 
 static void
-look(struct making *m)
+network_look(struct making *m)
 {
-    ask(m, "GET", mem_printf(m, "/containers/%s/json", m->name), NULL, on_looked);
+    network_ask(m, "GET", mem_printf(m, "/containers/%s/json", m->name), NULL, on_looked);
 }
 
 const char *
@@ -346,12 +349,12 @@ network_serve(struct hand *h, struct http_req *req, const char *alloc)
         (json_decode_strict(m, &type_hand_network, SLICE(req->body, req->body_len),
                             BUDGET(HAND_DOCUMENT_MAX), &spec, &e) < 0 ||
          allow_network(h, spec, &e) < 0)) {
-        fail(m, e.code == -ERR_POLICY ? 403 : 400, "", e.text);
+        network_fail(m, e.code == -ERR_POLICY ? 403 : 400, "", e.text);
         return;
     }
     m->spec = spec;
     if (!m->spec && req->method != METHOD_DELETE)
-        fail(m, 405, "there is no such request", "");
+        network_fail(m, 405, "there is no such request", "");
     else
-        look(m);
+        network_look(m);
 }

@@ -84,7 +84,7 @@ pull_free(struct pull *p)
 }
 
 static void
-finish(struct pull *p, const char *why, bool moment)
+pull_finish(struct pull *p, const char *why, bool moment)
 {
     auto_mem void *tmp = mem_ctx("why");
     const char *text = why ? mem_printf(tmp, "Failed to %s `%s`: %s",
@@ -119,7 +119,7 @@ transfer_free(struct transfer *t)
 }
 
 static void
-over(struct transfer *t, const char *why, bool moment)
+pull_over(struct transfer *t, const char *why, bool moment)
 {
     auto_mem void *tmp = mem_ctx("why");
     const char *text = why ? mem_strdup(tmp, why) : NULL;
@@ -129,7 +129,7 @@ over(struct transfer *t, const char *why, bool moment)
         struct pull *p = all;
         DL_DELETE(all, p);
         p->of = NULL;
-        finish(p, text, moment);
+        pull_finish(p, text, moment);
     }
 }
 
@@ -138,11 +138,11 @@ on_idle(void *arg)
 {
     struct transfer *t = arg;
     t->idle = NULL;
-    over(t, "the engine says nothing about it any more", true);
+    pull_over(t, "the engine says nothing about it any more", true);
 }
 
 static void
-rearm(struct transfer *t)
+pull_rearm(struct transfer *t)
 {
     int64_t ns = t->h->engine->pull_idle;
     timer_stop(t->idle);
@@ -151,7 +151,7 @@ rearm(struct transfer *t)
 
 /* The last one takes it along. */
 static void
-leave(struct pull *p)
+pull_leave(struct pull *p)
 {
     struct transfer *t = TAKE(p->of);
     if (!t)
@@ -166,8 +166,8 @@ on_deadline(void *arg)
 {
     struct pull *p = arg;
     p->deadline = NULL;
-    leave(p);
-    finish(p, "it took longer than image_pull_timeout", true);
+    pull_leave(p);
+    pull_finish(p, "it took longer than image_pull_timeout", true);
 }
 
 static void
@@ -190,7 +190,7 @@ on_body(void *arg, const struct http_resp *r, const void *bytes, size_t n)
 {
     struct transfer *t = arg;
     (void)r;
-    rearm(t);
+    pull_rearm(t);
     for (const char *s = bytes, *end = s + n; s < end;) {
         const char *nl = memchr(s, '\n', (size_t)(end - s));
         buf_put(&t->line, s, (size_t)((nl ? nl : end) - s));
@@ -207,7 +207,7 @@ on_body(void *arg, const struct http_resp *r, const void *bytes, size_t n)
 
 /* What the next try will be told too. */
 static bool
-lasting(const char *error)
+pull_lasting(const char *error)
 {
     static const char *const words[] = {"not found", "unknown",       "unauthorized",
                                         "denied",    "no basic auth", "does not exist"};
@@ -226,12 +226,12 @@ on_after(void *arg, int status, const struct value *doc, const struct err *e)
     t->call = NULL;
     if (!e && status == 200)
         images_pulled(t->h->images, t->image, t->before, id);
-    over(t, NULL, false);
+    pull_over(t, NULL, false);
 }
 
 static struct engine_call *
-look(struct transfer *t,
-     void (*done)(void *arg, int status, const struct value *doc, const struct err *e))
+pull_look(struct transfer *t,
+          void (*done)(void *arg, int status, const struct value *doc, const struct err *e))
 {
     auto_mem void *tmp = mem_ctx("target");
     return engine_ask(t->h,
@@ -251,13 +251,13 @@ on_done(void *arg, int status, const struct value *doc, const struct err *e)
     take_line(t);
     const char *error = t->error ? mem_strdup(tmp, t->error) : NULL;
     if (e)
-        over(t, e->text, true);
+        pull_over(t, e->text, true);
     else if (status != 200)
-        over(t, engine_said(doc), status >= 500 && !lasting(engine_said(doc)));
+        pull_over(t, engine_said(doc), status >= 500 && !pull_lasting(engine_said(doc)));
     else if (error)
-        over(t, error, !lasting(error));
+        pull_over(t, error, !pull_lasting(error));
     else
-        t->call = look(t, on_after);
+        t->call = pull_look(t, on_after);
 }
 
 /* Base64 for URLs of a document. NULL: there is nothing to tell. */
@@ -292,7 +292,7 @@ on_before(void *arg, int status, const struct value *doc, const struct err *e)
     struct stat st;
     t->call = NULL;
     if (t->file >= 0 && (fstat(t->file, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)) {
-        over(t, "it is no archive", true);
+        pull_over(t, "it is no archive", true);
         return;
     }
     if (t->file >= 0) {
@@ -338,14 +338,14 @@ transfer_new(const struct pull *p, const char *target, const char *auth)
                                  .done = on_done,
                                  .arg = t};
     DL_APPEND(p->h->transfers, t);
-    rearm(t);
-    t->call = look(t, on_before);
+    pull_rearm(t);
+    t->call = pull_look(t, on_before);
     return t;
 }
 
 /* Of those on their way, the same image in the same name; an archive is its task's own. */
 static void
-join(struct pull *p, const struct hand_auth *a)
+pull_join(struct pull *p, const struct hand_auth *a)
 {
     auto_mem void *tmp = mem_ctx("join");
     const char *target = target_of(tmp, p), *auth = auth_header(tmp, a);
@@ -366,12 +366,12 @@ on_refused(void *arg)
 {
     struct pull *p = arg;
     p->refused = NULL;
-    finish(p, p->why, true);
+    pull_finish(p, p->why, true);
 }
 
 /* Never from inside of pull_start(). */
 static void
-refuse(struct pull *p, const char *why)
+pull_refuse(struct pull *p, const char *why)
 {
     p->why = why;
     p->refused = timer_start(p->h->loop, 0, on_refused, p);
@@ -384,10 +384,11 @@ on_credentials(void *arg, const struct hand_auth *auth, const char *why)
     auto_mem void *tmp = mem_ctx("why");
     p->asking = NULL;
     if (why && !p->soft)
-        finish(p, mem_printf(tmp, "Failed to find docker auth for repo \"%s\": %s", p->image, why),
-               true);
+        pull_finish(
+            p, mem_printf(tmp, "Failed to find docker auth for repo \"%s\": %s", p->image, why),
+            true);
     else
-        join(p, auth);
+        pull_join(p, auth);
 }
 
 /* -1: none is asked for, or it is not there. */
@@ -418,9 +419,9 @@ pull_start(struct hand *h, const char *alloc, const char *task, const struct han
     p->tell = timer_start(h->loop, HAND_PULL_TELL_MS, on_tell, p);
     if (!str_empty(t->load) && p->file < 0) {
         p->file = -2; /* of a load */
-        refuse(p, "there is no such archive in the task's local/");
+        pull_refuse(p, "there is no such archive in the task's local/");
     } else if (own || !str_empty(t->load) || !h->credentials) {
-        join(p, t->auth);
+        pull_join(p, t->auth);
     } else {
         p->asking = credentials_find(h->credentials, p->image, on_credentials, p);
     }
@@ -432,6 +433,6 @@ pull_cancel(struct pull *p)
 {
     if (!p)
         return;
-    leave(p);
+    pull_leave(p);
     pull_free(p);
 }

@@ -64,9 +64,9 @@ struct order { /* a request that is carried out; freed with its answer */
     bool begun;   /* ... and no other one of its task is before it */
 };
 
-static void create(struct order *j);
+static void serve_create(struct order *j);
 static void remove_it(void *arg);
-static void begin(struct order *j);
+static void serve_begin(struct order *j);
 
 /* --- answers --- */
 
@@ -93,12 +93,12 @@ order_end(struct order *j)
     timer_stop(j->again);
     talloc_free(j);
     if (next && !next->begun)
-        begin(next);
+        serve_begin(next);
 }
 
 /* A line of the answer to a PUT. */
 static void
-tell(struct order *j, const struct hand_news *news)
+serve_tell(struct order *j, const struct hand_news *news)
 {
     struct buf b = BUF_INIT(1 << 20);
     if (!j->telling)
@@ -110,7 +110,7 @@ tell(struct order *j, const struct hand_news *news)
 }
 
 static void
-answer(struct order *j, const struct type *type, const void *obj)
+serve_answer(struct order *j, const struct type *type, const void *obj)
 {
     struct buf b = BUF_INIT(1 << 20);
     struct http_req *req = j->req;
@@ -121,14 +121,14 @@ answer(struct order *j, const struct type *type, const void *obj)
 }
 
 static void
-fail(struct order *j, int status, const char *why)
+serve_fail(struct order *j, int status, const char *why)
 {
     struct http_req *req = j->req;
     auto_mem void *tmp = mem_ctx("why");
     const char *text = mem_strndup(tmp, why, 900);
     bool telling = j->telling;
     if (telling)
-        tell(j, &(struct hand_news){.status = status, .error = text});
+        serve_tell(j, &(struct hand_news){.status = status, .error = text});
     order_end(j);
     if (telling)
         http_stream_end(req);
@@ -141,11 +141,11 @@ answer_state(struct order *j, const struct hand_state *s)
 {
     struct http_req *req = j->req;
     if (!j->spec) {
-        answer(j, &type_hand_state, s);
+        serve_answer(j, &type_hand_state, s);
         return;
     }
     struct hand_state copy = *s;
-    tell(j, &(struct hand_news){.state = &copy});
+    serve_tell(j, &(struct hand_news){.state = &copy});
     order_end(j);
     http_stream_end(req);
 }
@@ -171,12 +171,12 @@ fail_engine(struct order *j, const char *what, int status, const struct value *d
             const struct err *e)
 {
     note_error(j, what, status, doc, e);
-    fail(j, j->status, j->why);
+    serve_fail(j, j->status, j->why);
 }
 
 static void
-ask(struct order *j, const char *method, const char *target, const struct value *body,
-    void (*done)(void *arg, int status, const struct value *doc, const struct err *e))
+serve_ask(struct order *j, const char *method, const char *target, const struct value *body,
+          void (*done)(void *arg, int status, const struct value *doc, const struct err *e))
 {
     j->call = engine_ask(j->h, &(struct engine_ask){.method = method,
                                                     .target = target,
@@ -189,14 +189,14 @@ ask(struct order *j, const char *method, const char *target, const struct value 
 /* --- what is it --- */
 
 static void
-inspect(struct order *j,
-        void (*done)(void *arg, int status, const struct value *doc, const struct err *e))
+serve_inspect(struct order *j,
+              void (*done)(void *arg, int status, const struct value *doc, const struct err *e))
 {
-    ask(j, "GET", mem_printf(j, "/containers/%s/json", j->id ? j->id : j->name), NULL, done);
+    serve_ask(j, "GET", mem_printf(j, "/containers/%s/json", j->id ? j->id : j->name), NULL, done);
 }
 
 static void
-follow(struct order *j, const struct hand_state *s, const struct value *doc)
+serve_follow(struct order *j, const struct hand_state *s, const struct value *doc)
 {
     struct log_shape logs;
     document_logs(value_get(value_get(doc, "Config"), "Labels"), &logs);
@@ -213,7 +213,7 @@ is_there(struct order *j, int status, const struct value *doc, const struct err 
     if (e || (status != 200 && status != 404))
         fail_engine(j, "look at the container", status, doc, e);
     else if (status == 404 || !document_state(j, j->h, j->alloc, j->task, doc, ret))
-        fail(j, 404, "there is no such container");
+        serve_fail(j, 404, "there is no such container");
     else
         return true;
     return false;
@@ -226,7 +226,7 @@ is_running(struct order *j, int status, const struct value *doc, const struct er
     if (!is_there(j, status, doc, e, ret))
         return false;
     if (!ret->running)
-        fail(j, 404, "the container does not run");
+        serve_fail(j, 404, "the container does not run");
     return ret->running;
 }
 
@@ -237,7 +237,7 @@ on_state(void *arg, int status, const struct value *doc, const struct err *e)
     struct hand_state s;
     if (!is_there(j, status, doc, e, &s))
         return;
-    follow(j, &s, doc);
+    serve_follow(j, &s, doc);
     answer_state(j, &s);
 }
 
@@ -249,9 +249,9 @@ on_ended(void *arg, const struct hand_state *s)
     struct order *j = arg;
     j->wait = NULL;
     if (s)
-        answer(j, &type_hand_state, s);
+        serve_answer(j, &type_hand_state, s);
     else
-        fail(j, 404, "there is no such container any more");
+        serve_fail(j, 404, "there is no such container any more");
 }
 
 static void
@@ -259,11 +259,11 @@ await_end(struct order *j)
 {
     struct container *c = container_find(j->h, j->alloc, j->task);
     if (c && container_over(c))
-        answer(j, &type_hand_state, container_over(c));
+        serve_answer(j, &type_hand_state, container_over(c));
     else if (c)
         j->wait = container_wait(c, on_ended, j);
     else
-        fail(j, 503, "the container is not followed: look at it first");
+        serve_fail(j, 503, "the container is not followed: look at it first");
 }
 
 /* --- its start --- */
@@ -276,14 +276,14 @@ on_undone(void *arg, int status, const struct value *doc, const struct err *e)
     j->call = NULL;
     if (e || (status != 204 && status != 404))
         leftover_drop(j->h, j->id);
-    fail(j, j->status, j->why);
+    serve_fail(j, j->status, j->why);
 }
 
 /* A start that failed: its container goes before anybody is told. */
 static void
-undo(struct order *j)
+serve_undo(struct order *j)
 {
-    ask(j, "DELETE", mem_printf(j, "/containers/%s?force=1&v=1", j->id), NULL, on_undone);
+    serve_ask(j, "DELETE", mem_printf(j, "/containers/%s?force=1&v=1", j->id), NULL, on_undone);
 }
 
 static void
@@ -292,15 +292,15 @@ on_started(void *arg, int status, const struct value *doc, const struct err *e)
     struct order *j = arg;
     j->call = NULL;
     if (!e && (status == 204 || status == 304)) {
-        inspect(j, on_state);
+        serve_inspect(j, on_state);
         return;
     }
     note_error(j, "start the container", status, doc, e);
     if (e) {
         leftover_drop(j->h, j->id); /* as soon as it answers */
-        fail(j, j->status, j->why);
+        serve_fail(j, j->status, j->why);
     } else {
-        undo(j);
+        serve_undo(j);
     }
 }
 
@@ -311,15 +311,15 @@ on_pulled(void *arg, const char *why, bool moment)
     j->pull = NULL;
     j->pulled = true;
     if (why)
-        fail(j, moment ? 503 : 422, why);
+        serve_fail(j, moment ? 503 : 422, why);
     else
-        create(j);
+        serve_create(j);
 }
 
 static void
 on_said(void *arg, const char *text)
 {
-    tell(arg, &(struct hand_news){.said = text});
+    serve_tell(arg, &(struct hand_news){.said = text});
 }
 
 static void
@@ -369,10 +369,10 @@ on_created(void *arg, int status, const struct value *doc, const struct err *e)
     if (note_log(j, &own) < 0) {
         j->status = 503;
         j->why = mem_strdup(j, own.text);
-        undo(j);
+        serve_undo(j);
         return;
     }
-    ask(j, "POST", mem_printf(j, "/containers/%s/start", j->id), NULL, on_started);
+    serve_ask(j, "POST", mem_printf(j, "/containers/%s/start", j->id), NULL, on_started);
 }
 
 /* Its agent has made it before; somebody may have removed it since. */
@@ -387,35 +387,35 @@ on_network(void *arg, int status, const struct value *doc, const struct err *e)
         fail_engine(j, "look at the network of the group", status, doc, e);
     } else if (status == 404 || !document_network_state(j, j->h, j->alloc, doc, &s, &running) ||
                !running) {
-        fail(j, 503, "the network of the group has gone: it is made again");
+        serve_fail(j, 503, "the network of the group has gone: it is made again");
     } else {
         j->network = mem_printf(j, "container:%s", s.id);
         if (engine_is_podman(j->h)) /* docker's have that name by themselves */
             j->spec->hostname = mem_strndup(
                 j->spec, document_text(value_get(doc, "Config"), "Hostname"), HAND_ID_MAX);
-        create(j);
+        serve_create(j);
     }
 }
 
 static void
-create(struct order *j)
+serve_create(struct order *j)
 {
     struct err e = ERR_INIT;
     struct str_list sources;
     if (j->spec->group_network && !j->network) {
-        ask(j, "GET", mem_printf(j, "/containers/%s/json", network_name(j, j->alloc)), NULL,
-            on_network);
+        serve_ask(j, "GET", mem_printf(j, "/containers/%s/json", network_name(j, j->alloc)), NULL,
+                  on_network);
         return;
     }
     if (j->network)
         j->spec->network_mode = j->network; /* which no task may say itself */
     if (places_find(j, j->h, mem_printf(j, "%s/%s", j->alloc, j->task), j->spec, &sources, &e) <
         0) {
-        fail(j, status_of(e.code), e.text);
+        serve_fail(j, status_of(e.code), e.text);
         return;
     }
-    ask(j, "POST", mem_printf(j, "/containers/create?name=%s", j->name),
-        document_make(j, j->h, j->alloc, j->task, j->spec, &sources), on_created);
+    serve_ask(j, "POST", mem_printf(j, "/containers/create?name=%s", j->name),
+              document_make(j, j->h, j->alloc, j->task, j->spec, &sources), on_created);
 }
 
 /* --- its removal --- */
@@ -431,13 +431,13 @@ on_removed(void *arg, int status, const struct value *doc, const struct err *e)
         fail_engine(j, "remove the container", status, doc, e);
     } else if (j->spec) {
         j->id = NULL;
-        create(j);
+        serve_create(j);
     } else {
         struct container *c = container_find(j->h, j->alloc, j->task);
         if (c && (j->id ? container_is(c, j->id) : !j->gone)) /* else it is the next run's */
             container_forget(c);
         images_unused(j->h->images, str_or(j->image, ""));
-        answer(j, NULL, NULL);
+        serve_answer(j, NULL, NULL);
     }
 }
 
@@ -465,17 +465,19 @@ on_removable(void *arg, int status, const struct value *doc, const struct err *e
         /* podman, killed while it made one, has the name and no container: it removes what is there
          */
         j->swept = true;
-        ask(j, "DELETE", mem_printf(j, "/containers/%s?force=1&v=1", j->name), NULL, on_removed);
+        serve_ask(j, "DELETE", mem_printf(j, "/containers/%s?force=1&v=1", j->name), NULL,
+                  on_removed);
     } else if (status == 404) {
         on_removed(j, 404, NULL, NULL);
     } else if (!document_state(j, j->h, j->alloc, j->task, doc, &s)) {
-        fail(j, 422, mem_printf(j, "the container \"%s\" is somebody else's", j->name));
+        serve_fail(j, 422, mem_printf(j, "the container \"%s\" is somebody else's", j->name));
     } else if (!j->spec && is_next(j, &s)) {
-        fail(j, 503, "nobody waits");
+        serve_fail(j, 503, "nobody waits");
     } else {
         j->id = mem_strdup(j, s.id);
         j->image = mem_strndup(j, document_text(doc, "Image"), HAND_ID_MAX);
-        ask(j, "DELETE", mem_printf(j, "/containers/%s?force=1&v=1", j->id), NULL, on_removed);
+        serve_ask(j, "DELETE", mem_printf(j, "/containers/%s?force=1&v=1", j->id), NULL,
+                  on_removed);
     }
 }
 
@@ -484,7 +486,7 @@ remove_it(void *arg)
 {
     struct order *j = arg;
     j->again = NULL;
-    inspect(j, on_removable);
+    serve_inspect(j, on_removable);
 }
 
 /* --- signals --- */
@@ -498,7 +500,7 @@ on_signaled(void *arg, int status, const struct value *doc, const struct err *e)
     if (e || (status != 204 && status != 304 && status != 404 && status != 409))
         fail_engine(j, "signal the container", status, doc, e);
     else
-        answer(j, NULL, NULL);
+        serve_answer(j, NULL, NULL);
 }
 
 /* As the image wants to be stopped. */
@@ -525,7 +527,7 @@ on_woken(void *arg, int status, const struct value *doc, const struct err *e)
     if (e)
         fail_engine(j, "resume the container", status, doc, e);
     else
-        ask(j, "POST", j->kill, NULL, on_signaled);
+        serve_ask(j, "POST", j->kill, NULL, on_signaled);
 }
 
 static void
@@ -539,9 +541,9 @@ on_signalable(void *arg, int status, const struct value *doc, const struct err *
         j->signal == 0 ? stop_signal(doc) : mem_printf(j, "%lld", (long long)j->signal);
     j->kill = mem_printf(j, "/containers/%s/kill?signal=%s", s.id, sig);
     if (j->ends && is_paused(doc))
-        ask(j, "POST", mem_printf(j, "/containers/%s/unpause", s.id), NULL, on_woken);
+        serve_ask(j, "POST", mem_printf(j, "/containers/%s/unpause", s.id), NULL, on_woken);
     else
-        ask(j, "POST", j->kill, NULL, on_signaled);
+        serve_ask(j, "POST", j->kill, NULL, on_signaled);
 }
 
 /* --- pause --- */
@@ -554,7 +556,7 @@ on_paused(void *arg, int status, const struct value *doc, const struct err *e)
     if (e || (status != 200 && status != 204))
         fail_engine(j, mem_printf(j, "%s the container", j->pause), status, doc, e);
     else
-        answer(j, NULL, NULL);
+        serve_answer(j, NULL, NULL);
 }
 
 static void
@@ -565,9 +567,9 @@ on_pausable(void *arg, int status, const struct value *doc, const struct err *e)
     if (!is_running(j, status, doc, e, &s))
         return;
     if (is_paused(doc) == str_eq(j->pause, "pause"))
-        answer(j, NULL, NULL); /* it is so already */
+        serve_answer(j, NULL, NULL); /* it is so already */
     else
-        ask(j, "POST", mem_printf(j, "/containers/%s/%s", s.id, j->pause), NULL, on_paused);
+        serve_ask(j, "POST", mem_printf(j, "/containers/%s/%s", s.id, j->pause), NULL, on_paused);
 }
 
 /* --- limits --- */
@@ -580,7 +582,7 @@ on_limited(void *arg, int status, const struct value *doc, const struct err *e)
     if (e || status != 200)
         fail_engine(j, "change the limits of the container", status, doc, e);
     else
-        answer(j, NULL, NULL);
+        serve_answer(j, NULL, NULL);
 }
 
 static void
@@ -589,8 +591,8 @@ on_limitable(void *arg, int status, const struct value *doc, const struct err *e
     struct order *j = arg;
     struct hand_state s;
     if (is_running(j, status, doc, e, &s))
-        ask(j, "POST", mem_printf(j, "/containers/%s/update", s.id),
-            document_limits(j, j->h, j->limits), on_limited);
+        serve_ask(j, "POST", mem_printf(j, "/containers/%s/update", s.id),
+                  document_limits(j, j->h, j->limits), on_limited);
 }
 
 /* --- the engine itself --- */
@@ -616,7 +618,7 @@ on_bridge(void *arg, int status, const struct value *doc, const struct err *e)
                           mem_strndup(j, document_text(all->list.v[i], "Gateway"), 64));
             break;
         }
-    answer(j, &type_hand_info, &j->info);
+    serve_answer(j, &type_hand_info, &j->info);
 }
 
 static void
@@ -639,9 +641,9 @@ on_info(void *arg, int status, const struct value *doc, const struct err *e)
     j->info.healthy = true;
     j->info.description = "Healthy";
     if (engine_is_podman(j->h)) /* whose networks have other names */
-        answer(j, &type_hand_info, &j->info);
+        serve_answer(j, &type_hand_info, &j->info);
     else
-        ask(j, "GET", "/networks/bridge", NULL, on_bridge);
+        serve_ask(j, "GET", "/networks/bridge", NULL, on_bridge);
 }
 
 static void
@@ -655,7 +657,7 @@ on_version(void *arg, int status, const struct value *doc, const struct err *e)
     }
     j->info.version = mem_strndup(j, document_text(doc, "Version"), 60);
     set_attribute(j, "version", j->info.version);
-    ask(j, "GET", "/info", NULL, on_info);
+    serve_ask(j, "GET", "/info", NULL, on_info);
 }
 
 /* --- requests --- */
@@ -666,18 +668,18 @@ on_close(void *user)
     struct order *j = user;
     j->gone = true;
     if (j->spec && j->queued && !j->begun) {
-        fail(j, 503, "nobody waits");
+        serve_fail(j, 503, "nobody waits");
     } else if (j->pull) { /* what is here of the image stays with the engine */
         pull_cancel(TAKE(j->pull));
-        fail(j, 503, "nobody waits");
+        serve_fail(j, 503, "nobody waits");
     } else if (j->wait) {
         container_unwait(TAKE(j->wait));
-        fail(j, 503, "nobody waits");
+        serve_fail(j, 503, "nobody waits");
     }
 }
 
 static void
-begin(struct order *j)
+serve_begin(struct order *j)
 {
     j->begun = true;
     if (!j->spec)
@@ -685,16 +687,16 @@ begin(struct order *j)
     else if (pull_first(j->spec))
         pull_image(j);
     else
-        create(j);
+        serve_create(j);
 }
 
 static void
-enqueue(struct order *j)
+serve_enqueue(struct order *j)
 {
     j->queued = true;
     DL_APPEND(j->h->orders, j);
     if (order_first(j) == j)
-        begin(j);
+        serve_begin(j);
 }
 
 static void
@@ -708,34 +710,34 @@ route_task(struct order *j, const char *verb)
         if (json_decode_strict(j, &type_hand_task, SLICE(req->body, req->body_len),
                                BUDGET(REQUEST_MAX), &spec, &e) < 0 ||
             allow_task(j->h, j->alloc, j->task, spec, &e) < 0) {
-            fail(j, status_of(e.code), e.text);
+            serve_fail(j, status_of(e.code), e.text);
             return;
         }
         if (*verb) {
             j->limits = spec;
-            inspect(j, on_limitable);
+            serve_inspect(j, on_limitable);
             return;
         }
         j->spec = spec;
-        enqueue(j);
+        serve_enqueue(j);
     } else if (!*verb && req->method == METHOD_GET) {
-        inspect(j, on_state);
+        serve_inspect(j, on_state);
     } else if (!*verb && req->method == METHOD_DELETE &&
                (!started || num_parse_i64(started, &j->started) == 0)) {
-        enqueue(j);
+        serve_enqueue(j);
     } else if (str_eq(verb, "wait") && req->method == METHOD_GET) {
         await_end(j);
     } else if (str_eq(verb, "exec") && req->method == METHOD_POST) {
         exec_serve(j->h, j->req, j->alloc, j->task); /* takes the request over */
     } else if ((str_eq(verb, "pause") || str_eq(verb, "resume")) && req->method == METHOD_POST) {
         j->pause = str_eq(verb, "pause") ? "pause" : "unpause";
-        inspect(j, on_pausable);
+        serve_inspect(j, on_pausable);
     } else if ((str_eq(verb, "signal") || str_eq(verb, "end")) && req->method == METHOD_POST &&
                sig && num_parse_i64(sig, &j->signal) == 0 && j->signal >= 0 && j->signal <= 64) {
         j->ends = str_eq(verb, "end");
-        inspect(j, on_signalable);
+        serve_inspect(j, on_signalable);
     } else {
-        fail(j, 405, "there is no such request");
+        serve_fail(j, 405, "there is no such request");
     }
 }
 
@@ -762,7 +764,7 @@ hand_serve(void *arg, struct http_req *req)
     req->on_close = on_close;
     const char *what = strtok_r(NULL, "/", &save);
     if (j->h && str_eq(what, "info") && req->method == METHOD_GET) {
-        ask(j, "GET", "/version", NULL, on_version);
+        serve_ask(j, "GET", "/version", NULL, on_version);
         return;
     }
     j->alloc = strtok_r(NULL, "/", &save);
@@ -775,7 +777,7 @@ hand_serve(void *arg, struct http_req *req)
     const char *verb = strtok_r(NULL, "/", &save);
     if (!j->h || !str_eq(what, "task") || !j->alloc || !j->task || !uuid_valid(j->alloc) ||
         !plain_task_name(j->task)) {
-        fail(j, 404, "there is no such request");
+        serve_fail(j, 404, "there is no such request");
         return;
     }
     j->name = document_name(j, j->alloc, j->task);

@@ -54,7 +54,7 @@ own_cgroup(const void *ctx, const char **ret, struct err *e)
 }
 
 static int
-hold(const void *ctx, const char *run_dir, struct err *e)
+holder_hold(const void *ctx, const char *run_dir, struct err *e)
 {
     const char *root = NULL;
     int r = own_cgroup(ctx, &root, e);
@@ -101,7 +101,7 @@ main(int argc, char **argv)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    if (hold(ctx, argv[1], &e) < 0) {
+    if (holder_hold(ctx, argv[1], &e) < 0) {
         notify_failure(mem_printf(ctx, "paddock-holder: %s", e.text));
         talloc_free(ctx);
         return 1;

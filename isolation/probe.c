@@ -74,19 +74,19 @@ fact_of(struct fact *f, const struct err *e)
 }
 
 static void
-yes(struct probe *p, enum probe_id id)
+probe_yes(struct probe *p, enum probe_id id)
 {
     fact_yes(&p->facts[id]);
 }
 
 static void
-no(struct probe *p, enum probe_id id, const char *reason)
+probe_no(struct probe *p, enum probe_id id, const char *reason)
 {
     fact_no(&p->facts[id], "%s", reason);
 }
 
 static void
-because(struct probe *p, enum probe_id id, long r, const char *what)
+probe_because(struct probe *p, enum probe_id id, long r, const char *what)
 {
     fact_no(&p->facts[id], "%s: %s", what, strerror((int)-r));
 }
@@ -94,12 +94,12 @@ because(struct probe *p, enum probe_id id, long r, const char *what)
 /* A call made with arguments that the kernel must refuse: any answer but "no such call" (or a
  * filter's refusal, which looks like EPERM) means that it is there. */
 static void
-present(struct probe *p, enum probe_id id, const char *what, long r)
+probe_present(struct probe *p, enum probe_id id, const char *what, long r)
 {
     if (r == -ENOSYS || r == -EPERM || r == -EOPNOTSUPP)
-        because(p, id, r, what);
+        probe_because(p, id, r, what);
     else
-        yes(p, id);
+        probe_yes(p, id);
 }
 
 static void
@@ -107,42 +107,44 @@ probe_calls(struct probe *p)
 {
     const char page[64] = {0};
     /* a size that no version of the struct has had: EINVAL; ENOSYS without the call */
-    present(p, PROBE_CLONE3, "clone3", RAW(SYS_clone3, page, 1));
-    present(p, PROBE_OPENAT2, "openat2", RAW(SYS_openat2, AT_FDCWD, "/", page, 1));
-    present(p, PROBE_CLOSE_RANGE, "close_range", RAW(SYS_close_range, 1U, 0U, 0U));
+    probe_present(p, PROBE_CLONE3, "clone3", RAW(SYS_clone3, page, 1));
+    probe_present(p, PROBE_OPENAT2, "openat2", RAW(SYS_openat2, AT_FDCWD, "/", page, 1));
+    probe_present(p, PROBE_CLOSE_RANGE, "close_range", RAW(SYS_close_range, 1U, 0U, 0U));
     long fd = RAW(SYS_pidfd_open, getpid(), 0);
     if (fd < 0) {
-        because(p, PROBE_PIDFD, fd, "pidfd_open");
+        probe_because(p, PROBE_PIDFD, fd, "pidfd_open");
     } else {
-        present(p, PROBE_PIDFD, "pidfd_send_signal", RAW(SYS_pidfd_send_signal, fd, 0, NULL, 0));
+        probe_present(p, PROBE_PIDFD, "pidfd_send_signal",
+                      RAW(SYS_pidfd_send_signal, fd, 0, NULL, 0));
         raw_close(fd);
     }
     /* filters of container hosts deny these two alone */
-    present(p, PROBE_SETNS, "setns", RAW(SYS_setns, -1, 0));
+    probe_present(p, PROBE_SETNS, "setns", RAW(SYS_setns, -1, 0));
     long key = RAW(SYS_keyctl, KEYCTL_DESCRIBE, 0, NULL, 0, 0);
     if (key == -ENOSYS) /* a kernel without keys: nothing to keep from tasks */
-        yes(p, PROBE_KEYRING);
+        probe_yes(p, PROBE_KEYRING);
     else
-        present(p, PROBE_KEYRING, "keyctl", key);
+        probe_present(p, PROBE_KEYRING, "keyctl", key);
     /* bad fds: EBADF once the capability and the call are there */
-    present(p, PROBE_MOUNT_API, "move_mount", RAW(SYS_move_mount, -1, "", -1, "", ~0U));
-    present(p, PROBE_MOUNT_SETATTR, "mount_setattr", RAW(SYS_mount_setattr, -1, "", 0, page, 1));
+    probe_present(p, PROBE_MOUNT_API, "move_mount", RAW(SYS_move_mount, -1, "", -1, "", ~0U));
+    probe_present(p, PROBE_MOUNT_SETATTR, "mount_setattr",
+                  RAW(SYS_mount_setattr, -1, "", 0, page, 1));
     uint32_t act = SECCOMP_RET_KILL_PROCESS;
-    present(p, PROBE_SECCOMP, "seccomp", RAW(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &act));
+    probe_present(p, PROBE_SECCOMP, "seccomp", RAW(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &act));
     act = SECCOMP_RET_USER_NOTIF;
-    present(p, PROBE_SECCOMP_AUDIT, "user notification of seccomp",
-            RAW(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &act));
+    probe_present(p, PROBE_SECCOMP_AUDIT, "user notification of seccomp",
+                  RAW(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &act));
     uint64_t cookie = 0; /* EINVAL where the kernel was built without it, ENODEV without siblings */
     long core = RAW(SYS_prctl, PR_SCHED_CORE, PR_SCHED_CORE_GET, 0, 0, &cookie);
     if (core < 0)
-        because(p, PROBE_CORE_SCHED, core, "prctl(PR_SCHED_CORE)");
+        probe_because(p, PROBE_CORE_SCHED, core, "prctl(PR_SCHED_CORE)");
     else
-        yes(p, PROBE_CORE_SCHED);
+        probe_yes(p, PROBE_CORE_SCHED);
     long abi = RAW(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (abi < 0) {
-        because(p, PROBE_LANDLOCK, abi, "landlock_create_ruleset");
+        probe_because(p, PROBE_LANDLOCK, abi, "landlock_create_ruleset");
     } else {
-        yes(p, PROBE_LANDLOCK);
+        probe_yes(p, PROBE_LANDLOCK);
         p->landlock_abi = (int)abi;
     }
 }
@@ -168,25 +170,25 @@ static void
 probe_namespaces(struct probe *p)
 {
     if (!p->root) {
-        no(p, PROBE_NAMESPACES, "not root");
+        probe_no(p, PROBE_NAMESPACES, "not root");
     } else {
         long r = try_clone(
             CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP, -1);
         if (r < 0)
-            because(p, PROBE_NAMESPACES, r, "clone3");
+            probe_because(p, PROBE_NAMESPACES, r, "clone3");
         else
-            yes(p, PROBE_NAMESPACES);
+            probe_yes(p, PROBE_NAMESPACES);
     }
     long r = try_clone(CLONE_NEWUSER, -1);
     if (r < 0)
-        because(p, PROBE_USERNS, r, "clone3");
+        probe_because(p, PROBE_USERNS, r, "clone3");
     else
-        yes(p, PROBE_USERNS);
+        probe_yes(p, PROBE_USERNS);
     struct stat st;
     if (stat("/proc/self/ns/time", &st) == 0)
-        yes(p, PROBE_TIMENS);
+        probe_yes(p, PROBE_TIMENS);
     else
-        no(p, PROBE_TIMENS, "/proc/self/ns/time is missing");
+        probe_no(p, PROBE_TIMENS, "/proc/self/ns/time is missing");
 }
 
 static void
@@ -194,14 +196,14 @@ probe_tmpfs(struct probe *p)
 {
     long fs = p->root ? RAW(SYS_fsopen, "tmpfs", 1 /* FSOPEN_CLOEXEC */) : -EPERM;
     if (fs < 0) {
-        because(p, PROBE_TMPFS_NOSWAP, fs, p->root ? "fsopen" : "not root");
+        probe_because(p, PROBE_TMPFS_NOSWAP, fs, p->root ? "fsopen" : "not root");
         return;
     }
     long r = RAW(SYS_fsconfig, fs, FSCONFIG_SET_FLAG, "noswap", NULL, 0);
     if (r < 0)
-        because(p, PROBE_TMPFS_NOSWAP, r, "tmpfs option noswap");
+        probe_because(p, PROBE_TMPFS_NOSWAP, r, "tmpfs option noswap");
     else
-        yes(p, PROBE_TMPFS_NOSWAP);
+        probe_yes(p, PROBE_TMPFS_NOSWAP);
     raw_close(fs);
 }
 
@@ -212,21 +214,21 @@ probe_in_child(struct probe *p, int dirfd)
 {
     static const char name[] = "paddock-probe";
     if (mkdirat(dirfd, name, 0755) < 0 && errno != EEXIST) {
-        because(p, PROBE_CLONE_INTO_CGROUP, -errno, "mkdir in the cgroup root");
-        no(p, PROBE_CGROUP_KILL, p->facts[PROBE_CLONE_INTO_CGROUP].why);
+        probe_because(p, PROBE_CLONE_INTO_CGROUP, -errno, "mkdir in the cgroup root");
+        probe_no(p, PROBE_CGROUP_KILL, p->facts[PROBE_CLONE_INTO_CGROUP].why);
         return;
     }
     auto_fd int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     long r = fd < 0 ? -errno : try_clone(CLONE_INTO_CGROUP, fd);
     if (r < 0)
-        because(p, PROBE_CLONE_INTO_CGROUP, r, "clone3 into a cgroup");
+        probe_because(p, PROBE_CLONE_INTO_CGROUP, r, "clone3 into a cgroup");
     else
-        yes(p, PROBE_CLONE_INTO_CGROUP);
+        probe_yes(p, PROBE_CLONE_INTO_CGROUP);
     int k = file_put(fd, "cgroup.kill", "1");
     if (k < 0)
-        because(p, PROBE_CGROUP_KILL, k, "cgroup.kill");
+        probe_because(p, PROBE_CGROUP_KILL, k, "cgroup.kill");
     else
-        yes(p, PROBE_CGROUP_KILL);
+        probe_yes(p, PROBE_CGROUP_KILL);
     (void)unlinkat(dirfd, name, AT_REMOVEDIR);
 }
 
@@ -247,17 +249,18 @@ probe_cgroup(struct probe *p, const char *root)
                                             PROBE_CLONE_INTO_CGROUP, PROBE_CGROUP_CPU,
                                             PROBE_CGROUP_MEMORY,     PROBE_CGROUP_PIDS};
         for (size_t i = 0; i < ARRAY_LEN(all); i++)
-            no(p, all[i], "no cgroup2 file system is mounted");
+            probe_no(p, all[i], "no cgroup2 file system is mounted");
         return;
     }
-    yes(p, PROBE_CGROUP2);
+    probe_yes(p, PROBE_CGROUP2);
     (void)str_copy(p->cgroup_mount, sizeof(p->cgroup_mount), info.mount);
     p->controllers = info.controllers;
     for (size_t i = 0; i < ARRAY_LEN(needs); i++)
         if (info.controllers & needs[i].bit)
-            yes(p, needs[i].id);
+            probe_yes(p, needs[i].id);
         else
-            no(p, needs[i].id, "controller is not on cgroup v2 (a hybrid host keeps it on v1)");
+            probe_no(p, needs[i].id,
+                     "controller is not on cgroup v2 (a hybrid host keeps it on v1)");
     auto_fd int fd = open(root ? root : info.mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0 && root != NULL && p->root) {
         probe_in_child(p, fd);
@@ -268,9 +271,9 @@ probe_cgroup(struct probe *p, const char *root)
     struct stat st;
     const char *why = "not tried: no right to make a cgroup";
     bool seen = fd >= 0 && fstatat(fd, CGROUP_TASKS_DIR "/cgroup.kill", &st, 0) == 0;
-    seen ? yes(p, PROBE_CGROUP_KILL) : no(p, PROBE_CGROUP_KILL, why);
-    seen && p->facts[PROBE_CLONE3].ok ? yes(p, PROBE_CLONE_INTO_CGROUP)
-                                      : no(p, PROBE_CLONE_INTO_CGROUP, why);
+    seen ? probe_yes(p, PROBE_CGROUP_KILL) : probe_no(p, PROBE_CGROUP_KILL, why);
+    seen && p->facts[PROBE_CLONE3].ok ? probe_yes(p, PROBE_CLONE_INTO_CGROUP)
+                                      : probe_no(p, PROBE_CLONE_INTO_CGROUP, why);
 }
 
 /* What we are confined by can be read where it is enabled, and nowhere else. */
@@ -281,10 +284,10 @@ probe_apparmor(struct probe *p)
     auto_fd int fd = open("/proc/self/attr/apparmor/current", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, now, sizeof(now));
     if (n > 0)
-        yes(p, PROBE_APPARMOR);
+        probe_yes(p, PROBE_APPARMOR);
     else
-        because(p, PROBE_APPARMOR, n < 0 ? -errno : -ENODATA,
-                fd < 0 ? "not in this kernel" : "not enabled");
+        probe_because(p, PROBE_APPARMOR, n < 0 ? -errno : -ENODATA,
+                      fd < 0 ? "not in this kernel" : "not enabled");
 }
 
 static bool
@@ -306,9 +309,9 @@ probe_run(struct probe *p, const char *cgroup_root)
     probe_apparmor(p);
     struct stat st;
     if (stat("/proc/pressure/cpu", &st) == 0)
-        yes(p, PROBE_PSI);
+        probe_yes(p, PROBE_PSI);
     else
-        no(p, PROBE_PSI, "/proc/pressure is missing");
+        probe_no(p, PROBE_PSI, "/proc/pressure is missing");
 }
 
 void

@@ -20,7 +20,7 @@
 #include "isolation/limits.h"
 
 static ssize_t
-slurp(const char *path, char *buf, size_t size)
+proc_slurp(const char *path, char *buf, size_t size)
 {
     auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -33,7 +33,7 @@ slurp(const char *path, char *buf, size_t size)
 }
 
 static uint64_t
-number(const char **p)
+proc_number(const char **p)
 {
     uint64_t v = 0;
     for (; **p >= '0' && **p <= '9'; (*p)++)
@@ -46,7 +46,7 @@ proc_stat(pid_t pid, struct proc_stat *ret)
 {
     char path[40], buf[1024];
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    ssize_t n = slurp(path, buf, sizeof(buf));
+    ssize_t n = proc_slurp(path, buf, sizeof(buf));
     return n < 0 ? (int)n : proc_parse_stat(buf, ret);
 }
 
@@ -58,14 +58,14 @@ proc_parse_stat(const char *text, struct proc_stat *ret)
         return -EINVAL;
     ret->state = p[2];
     p += 4;
-    ret->parent = (pid_t)number(&p);
+    ret->parent = (pid_t)proc_number(&p);
     for (int field = 4; field < 22; field++) {
         p = strchr(p, ' ');
         if (p == NULL)
             return -EINVAL;
         p++;
     }
-    ret->start = number(&p);
+    ret->start = proc_number(&p);
     return 0;
 }
 
@@ -81,7 +81,7 @@ proc_inner_pid(pid_t pid)
 {
     char path[40], buf[4096];
     (void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
-    return slurp(path, buf, sizeof(buf)) < 0 ? 0 : proc_parse_inner(buf);
+    return proc_slurp(path, buf, sizeof(buf)) < 0 ? 0 : proc_parse_inner(buf);
 }
 
 pid_t
@@ -93,7 +93,7 @@ proc_parse_inner(const char *text)
         return 0;
     for (p += 7; *p == '\t' || *p == ' ';) {
         p++;
-        last = (pid_t)number(&p);
+        last = (pid_t)proc_number(&p);
     }
     return last;
 }
@@ -101,7 +101,7 @@ proc_parse_inner(const char *text)
 int
 proc_boot_id(char out[40])
 {
-    ssize_t n = slurp("/proc/sys/kernel/random/boot_id", out, 40);
+    ssize_t n = proc_slurp("/proc/sys/kernel/random/boot_id", out, 40);
     if (n < 36)
         return n < 0 ? (int)n : -EINVAL;
     out[36] = '\0';
@@ -130,13 +130,13 @@ proc_pidfd_pid(int pidfd)
         return (pid_t)info.pid;
     char path[40], buf[512];
     (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
-    if (slurp(path, buf, sizeof(buf)) < 0)
+    if (proc_slurp(path, buf, sizeof(buf)) < 0)
         return 0;
     const char *p = strstr(buf, "\nPid:\t");
     if (p == NULL || p[6] == '-')
         return 0;
     p += 6;
-    return (pid_t)number(&p);
+    return (pid_t)proc_number(&p);
 }
 
 static pid_t
@@ -187,7 +187,7 @@ list_all(const void *ctx, struct pair **ret)
         return 0;
     for (struct dirent *de; (de = readdir(d)) != NULL && n < PROC_PROCS_MAX;) {
         const char *p = de->d_name;
-        pid_t pid = (pid_t)number(&p);
+        pid_t pid = (pid_t)proc_number(&p);
         struct proc_stat s;
         if (*p != '\0' || pid <= 0 || proc_stat(pid, &s) < 0 || s.state == 'Z')
             continue;
@@ -201,7 +201,7 @@ list_all(const void *ctx, struct pair **ret)
 }
 
 static bool
-mark(struct pair *v, size_t n, pid_t top)
+proc_mark(struct pair *v, size_t n, pid_t top)
 {
     bool any = false;
     for (bool more = true; more;) {
@@ -224,7 +224,7 @@ proc_kill_descendants(pid_t pid)
         auto_mem void *ctx = mem_ctx("descendants");
         struct pair *v = NULL;
         size_t n = list_all(ctx, &v);
-        if (n == 0 || !mark(v, n, pid))
+        if (n == 0 || !proc_mark(v, n, pid))
             return;
         for (size_t i = 0; i < n; i++) {
             if (!v[i].mine)

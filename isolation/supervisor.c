@@ -2,8 +2,8 @@
  *
  * `paddock agent` without systemd: see supervisor.h for the processes and signals. In this order:
  * the policy, which a child compiles; children, how each begins (groups, privilege, the signal of
- * its parent's death) and ends; signals; step(), which alone decides what comes next from time,
- * phase and ends of children; the start in its order; and the loop.
+ * its parent's death) and ends; signals; supervisor_step(), which alone decides what comes next
+ * from time, phase and ends of children; the start in its order; and the loop.
  *
  * Nothing here parses anything but the compiled policy, and all of it runs as root where the agent
  * was started as root.
@@ -324,7 +324,7 @@ reload_policy(struct run *u)
 }
 
 static int
-start(struct run *u, struct child *c)
+supervisor_start(struct run *u, struct child *c)
 {
     find_self(u);
     if (c == &u->agent)
@@ -385,7 +385,7 @@ child_ended(struct run *u, struct child *c, int status)
 
 /* Also what the warden leaves to us as the nearest reaper: shims whose warden died. */
 static void
-reap(struct run *u)
+supervisor_reap(struct run *u)
 {
     int status;
     pid_t pid;
@@ -406,7 +406,7 @@ on_signal(struct run *u)
     if (read(u->signals, &s, sizeof(s)) != (ssize_t)sizeof(s))
         return;
     if (s.ssi_signo == SIGCHLD) {
-        reap(u);
+        supervisor_reap(u);
         return;
     }
     if (s.ssi_signo == SIGHUP) {
@@ -431,7 +431,7 @@ on_signal(struct run *u)
 
 /* What time or the end of a child brings about; milliseconds to wait, -1 for ever, or -2: done */
 static int
-step(struct run *u)
+supervisor_step(struct run *u)
 {
     int64_t now = clock_mono_ns(), next = INT64_MAX;
     struct child *const all[] = {&u->warden, &u->agent, &u->hand};
@@ -445,7 +445,7 @@ step(struct run *u)
     }
     for (size_t i = 0; i < ARRAY_LEN(all) && u->phase != STOPPING_WARDEN; i++) {
         if (all[i]->restart_ns != 0 && all[i]->restart_ns <= now)
-            (void)start(u, all[i]);
+            (void)supervisor_start(u, all[i]);
         if (all[i]->restart_ns != 0 && all[i]->restart_ns < next)
             next = all[i]->restart_ns;
     }
@@ -469,10 +469,10 @@ step(struct run *u)
 }
 
 static void
-loop(struct run *u)
+supervisor_loop(struct run *u)
 {
     for (;;) {
-        int timeout = step(u);
+        int timeout = supervisor_step(u);
         if (timeout == -2)
             return;
         struct pollfd p = {.fd = u->signals, .events = POLLIN};
@@ -494,7 +494,7 @@ await_warden(struct run *u, struct err *e)
         r = warden_client_connect(c, &why);
         if (r == 0)
             break;
-        reap(u);
+        supervisor_reap(u);
         if (u->warden.pid == 0) {
             r = err_set(e, -ERR_UNAVAILABLE, "the warden does not start");
             break;
@@ -538,7 +538,7 @@ take_lock(struct run *u, struct err *e)
 }
 
 static int
-prepare(struct run *u, struct err *e)
+supervisor_prepare(struct run *u, struct err *e)
 {
     char dir[PATH_MAX];
     int r = supervisor_helpers(dir, sizeof(dir), e);
@@ -591,15 +591,15 @@ supervisor_main(const struct supervisor *s)
                       .warden = {.name = "warden"},
                       .hand = {.name = "hand"},
                       .agent = {.name = "agent"}};
-    int r = prepare(u, &e);
+    int r = supervisor_prepare(u, &e);
     if (r == 0) {
-        (void)start(u, &u->warden);
+        (void)supervisor_start(u, &u->warden);
         u->warden.restart_ns = 0;
         r = u->warden.pid > 0 ? await_warden(u, &e) : -ERR_UNAVAILABLE;
         if (r == 0) {
             if (u->policy->engines.n > 0)
-                (void)start(u, &u->hand);
-            (void)start(u, &u->agent);
+                (void)supervisor_start(u, &u->hand);
+            (void)supervisor_start(u, &u->agent);
         } else {
             u->phase = STOPPING_WARDEN;
             u->exit_code = 1;
@@ -607,7 +607,7 @@ supervisor_main(const struct supervisor *s)
             if (u->warden.pid > 0)
                 (void)kill(u->warden.pid, SIGTERM);
         }
-        loop(u);
+        supervisor_loop(u);
         if (s->stop_tasks && s->ended)
             s->ended(s->arg, u->policy);
     }

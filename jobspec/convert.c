@@ -48,7 +48,7 @@ value_truth(const struct value *v, bool *ret)
 /* --- order --- */
 
 static int
-rank(const struct value *v)
+convert_rank(const struct value *v)
 {
     return v->kind == VALUE_FLOAT || v->kind == VALUE_BIG ? (int)VALUE_INT : (int)v->kind;
 }
@@ -74,8 +74,8 @@ order_maps(const struct value *a, const struct value *b)
 int
 value_order(const struct value *a, const struct value *b)
 {
-    if (rank(a) != rank(b))
-        return rank(a) < rank(b) ? -1 : 1;
+    if (convert_rank(a) != convert_rank(b))
+        return convert_rank(a) < convert_rank(b) ? -1 : 1;
     switch (a->kind) {
     case VALUE_NULL:
     case VALUE_BOOL:
@@ -104,7 +104,7 @@ value_order_at(const void *a, const void *b)
 static bool
 same_type(const struct value *a, const struct value *b)
 {
-    if (rank(a) != rank(b))
+    if (convert_rank(a) != convert_rank(b))
         return false;
     if (a->kind == VALUE_LIST) {
         if (a->form != b->form || a->list.n != b->list.n)
@@ -278,10 +278,10 @@ struct conv {
     size_t why_size;
 };
 
-static struct value *convert(struct conv *c, const struct vtype *t, struct value *v);
+static struct value *convert_value(struct conv *c, const struct vtype *t, struct value *v);
 
 static struct value *
-mismatch(struct conv *c, const struct vtype *t, const struct value *v)
+convert_mismatch(struct conv *c, const struct vtype *t, const struct value *v)
 {
     snprintf(c->why, c->why_size, "%s is needed, this is a %s", vtype_name(t),
              value_kind_name(v->kind));
@@ -310,7 +310,7 @@ convert_scalar(struct conv *c, const struct vtype *t, struct value *v)
     }
     if (t->kind == VT_BOOL && value_truth(v, &b))
         return v->kind == VALUE_BOOL ? v : value_bool(c->ev->ctx, b);
-    return mismatch(c, t, v);
+    return convert_mismatch(c, t, v);
 }
 
 /* Unifies the types of elements that are to have the same, whichever. */
@@ -327,7 +327,7 @@ static struct value *
 convert_list(struct conv *c, const struct vtype *t, struct value *v)
 {
     if (v->kind != VALUE_LIST)
-        return mismatch(c, t, v);
+        return convert_mismatch(c, t, v);
     if (t->kind == VT_TUPLE && t->n != v->list.n) {
         snprintf(c->why, c->why_size, "a tuple of %zu elements is needed, this one has %zu", t->n,
                  v->list.n);
@@ -342,7 +342,7 @@ convert_list(struct conv *c, const struct vtype *t, struct value *v)
         return NULL;
     out->form = t->kind == VT_LIST ? FORM_LIST : t->kind == VT_SET ? FORM_SET : FORM_TUPLE;
     for (size_t i = 0; i < v->list.n; i++) {
-        out->list.v[i] = convert(c, t->kind == VT_TUPLE ? t->types[i] : elem, v->list.v[i]);
+        out->list.v[i] = convert_value(c, t->kind == VT_TUPLE ? t->types[i] : elem, v->list.v[i]);
         if (out->list.v[i] == NULL) {
             char what[40];
             snprintf(what, sizeof(what), "element %zu", i);
@@ -365,7 +365,7 @@ static struct value *
 convert_map(struct conv *c, const struct vtype *t, struct value *v)
 {
     if (v->kind != VALUE_MAP)
-        return mismatch(c, t, v);
+        return convert_mismatch(c, t, v);
     if (!ev_charge(c->ev, c->r, v->map.n, v->map.n * sizeof(struct value_pair)))
         return NULL;
     struct value_pair *pairs = mem_array(c->ev->ctx, struct value_pair, v->map.n);
@@ -379,7 +379,7 @@ convert_map(struct conv *c, const struct vtype *t, struct value *v)
     }
     for (size_t i = 0; i < v->map.n; i++) {
         pairs[i].k = v->map.v[i].k;
-        pairs[i].v = convert(c, elem, v->map.v[i].v);
+        pairs[i].v = convert_value(c, elem, v->map.v[i].v);
         if (pairs[i].v == NULL) {
             prefix_why(c, pairs[i].k);
             return NULL;
@@ -395,7 +395,7 @@ static struct value *
 convert_object(struct conv *c, const struct vtype *t, struct value *v)
 {
     if (v->kind != VALUE_MAP)
-        return mismatch(c, t, v);
+        return convert_mismatch(c, t, v);
     struct value_pair *pairs = mem_array(c->ev->ctx, struct value_pair, t->n);
     for (size_t i = 0; i < t->n; i++) {
         struct value *got = ev_get(v, t->names[i]);
@@ -412,7 +412,7 @@ convert_object(struct conv *c, const struct vtype *t, struct value *v)
             snprintf(c->why, c->why_size, "attribute \"%.80s\" is required", t->names[i]);
             return NULL;
         }
-        pairs[i].v = convert(c, t->types[i], got);
+        pairs[i].v = convert_value(c, t->types[i], got);
         if (pairs[i].v == NULL) {
             prefix_why(c, t->names[i]);
             return NULL;
@@ -422,7 +422,7 @@ convert_object(struct conv *c, const struct vtype *t, struct value *v)
 }
 
 static struct value *
-convert(struct conv *c, const struct vtype *t, struct value *v)
+convert_value(struct conv *c, const struct vtype *t, struct value *v)
 {
     if (!ev_charge(c->ev, c->r, 1, 64))
         return NULL;
@@ -448,5 +448,5 @@ vtype_convert(struct hcl_eval *ev, const struct hcl_range *r, const struct vtype
 {
     struct conv c = {ev, r, why, why_size};
     str_copy(why, why_size, "it is too large");
-    return convert(&c, t, v);
+    return convert_value(&c, t, v);
 }

@@ -40,7 +40,7 @@ struct target {
 };
 
 static bool
-loose(const struct decoder *dc)
+decode_loose(const struct decoder *dc)
 {
     return (dc->flags & (HCL_LOOSE | HCL_JSON)) != 0;
 }
@@ -66,7 +66,7 @@ refuse_value(struct decoder *dc, const struct hcl_range *r, const struct field *
 
 /* What decodes is walked and copied. */
 static bool
-measure(struct decoder *dc, const struct hcl_range *r, const struct value *v)
+decode_measure(struct decoder *dc, const struct hcl_range *r, const struct value *v)
 {
     size_t steps = dc->ev->steps_left;
     return ev_measure(dc->ev, r, v) &&
@@ -187,7 +187,7 @@ map_from_body(struct decoder *dc, const struct block *b, const struct hcl_scope 
     for (size_t i = 0; i < b->body->n_attrs; i++) {
         const struct attr *a = b->body->attrs[i];
         struct value *v = ev_expr(dc->ev, sc, a->expr);
-        ok = v != NULL && measure(dc, &a->expr->r, v) &&
+        ok = v != NULL && decode_measure(dc, &a->expr->r, v) &&
              decode_map_entry(dc, f, obj, a->name, v, &a->expr->r) && ok;
     }
     for (size_t i = 0; i < b->body->n_blocks; i++) {
@@ -199,7 +199,7 @@ map_from_body(struct decoder *dc, const struct block *b, const struct hcl_scope 
 }
 
 static bool
-duplicate(struct decoder *dc, const struct block *b)
+decode_duplicate(struct decoder *dc, const struct block *b)
 {
     diag_error(dc->sink, &b->r, "Duplicate block", "Only one \"%s\" block is allowed here.",
                b->type);
@@ -214,8 +214,8 @@ struct_from_block(struct decoder *dc, const struct block *b, const struct hcl_sc
     void *sub = NULL;
     if (f->shape == FS_ONE) {
         memcpy(&sub, dst, sizeof(sub));
-        if (sub != NULL && !loose(dc))
-            return duplicate(dc, b);
+        if (sub != NULL && !decode_loose(dc))
+            return decode_duplicate(dc, b);
     }
     if (sub == NULL)
         sub = type_new(dc->ctx, f->sub);
@@ -235,8 +235,8 @@ struct_from_block(struct decoder *dc, const struct block *b, const struct hcl_sc
 }
 
 /* In loose files a block that needs a label may hold one object per label instead. */
-static bool unlabelled(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
-                       const struct field *f, struct target *to);
+static bool decode_unlabelled(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
+                              const struct field *f, struct target *to);
 
 static bool
 take_block(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
@@ -246,20 +246,20 @@ take_block(struct decoder *dc, const struct block *b, const struct hcl_scope *sc
         return refuse_later(dc, &b->r, f->hcl);
     if (f->type == FT_VALUE && f->shape == FS_ONE) {
         if (to->seen[f - to->t->fields])
-            return duplicate(dc, b);
+            return decode_duplicate(dc, b);
         to->seen[f - to->t->fields] = true;
         struct value *v = decode_value(dc, b->body, sc);
-        return v != NULL && measure(dc, &b->r, v) && decode_set(dc, f, to->obj, v, &b->r);
+        return v != NULL && decode_measure(dc, &b->r, v) && decode_set(dc, f, to->obj, v, &b->r);
     }
     bool again = to->seen[f - to->t->fields];
     to->seen[f - to->t->fields] = true;
     if (f->type == FT_STRUCT) {
-        if (loose(dc) && b->n_labels == 0 && count_labels(f->sub) > 0)
-            return unlabelled(dc, b, sc, f, to);
+        if (decode_loose(dc) && b->n_labels == 0 && count_labels(f->sub) > 0)
+            return decode_unlabelled(dc, b, sc, f, to);
         return struct_from_block(dc, b, sc, f, to);
     }
-    if (again && !loose(dc))
-        return duplicate(dc, b);
+    if (again && !decode_loose(dc))
+        return decode_duplicate(dc, b);
     return map_from_body(dc, b, sc, f, to->obj) && check_later(dc, f, to, &b->r);
 }
 
@@ -267,8 +267,8 @@ static bool block_from_attr(struct decoder *dc, const struct attr *a, const stru
                             const struct field *f, struct target *to, const struct label *label);
 
 static bool
-unlabelled(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
-           const struct field *f, struct target *to)
+decode_unlabelled(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
+                  const struct field *f, struct target *to)
 {
     bool ok = true;
     for (size_t i = 0; i < b->body->n_blocks; i++) {
@@ -389,7 +389,7 @@ take_attr(struct decoder *dc, const struct attr *a, const struct hcl_scope *sc, 
     }
     bool map_like = f->shape == FS_MAP || f->type == FT_VALUE;
     if ((f->flags & F_ATTR) == 0 && !map_like) {
-        if (loose(dc))
+        if (decode_loose(dc))
             return block_from_attr(dc, a, sc, f, to, NULL);
         diag_error(dc->sink, &a->name_r, "Unsupported argument",
                    "\"%s\" is a block, not an argument: write %s { ... } without \"=\".", a->name,
@@ -400,9 +400,9 @@ take_attr(struct decoder *dc, const struct attr *a, const struct hcl_scope *sc, 
         return refuse_later(dc, &a->name_r, a->name);
     to->seen[f - to->t->fields] = true;
     struct value *v = ev_expr(dc->ev, sc, a->expr);
-    if (v == NULL || !measure(dc, &a->expr->r, v))
+    if (v == NULL || !decode_measure(dc, &a->expr->r, v))
         return false;
-    if (map_like && (f->flags & F_BLOCK) != 0 && loose(dc) && v->kind == VALUE_LIST)
+    if (map_like && (f->flags & F_BLOCK) != 0 && decode_loose(dc) && v->kind == VALUE_LIST)
         v = merge_maps(dc, v);
     if (f->type == FT_VALUE && (f->flags & F_BLOCK) != 0 && v->kind != VALUE_MAP &&
         v->kind != VALUE_NULL) {
@@ -518,8 +518,8 @@ dynamic_labels(struct decoder *dc, const struct dynamic *d, const struct hcl_sco
 }
 
 static bool
-expand(struct decoder *dc, const struct block *b, const struct hcl_scope *sc, decode_each *fn,
-       void *arg)
+decode_expand(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
+              decode_each *fn, void *arg)
 {
     struct dynamic d = {NULL, NULL, NULL, NULL};
     if (!read_dynamic(dc, b, &d))
@@ -562,7 +562,7 @@ decode_blocks(struct decoder *dc, const struct hcl_body *body, const struct hcl_
     for (size_t i = 0; i < body->n_blocks && !dc->ev->exhausted; i++) {
         const struct block *b = body->blocks[i];
         if (strcmp(b->type, "dynamic") == 0 && b->n_labels == 1 && dc->ev->names)
-            ok = expand(dc, b, sc, fn, arg) && ok;
+            ok = decode_expand(dc, b, sc, fn, arg) && ok;
         else
             ok = fn(dc, b, sc, arg) && ok;
     }

@@ -10,7 +10,8 @@
 #include "jobspec/decode.h"
 
 static bool
-mismatch(struct decoder *dc, const struct field *f, const struct hcl_range *r, const char *need)
+decode_set_mismatch(struct decoder *dc, const struct field *f, const struct hcl_range *r,
+                    const char *need)
 {
     diag_error(dc->sink, r, "Incorrect value type",
                "Inappropriate value for \"%s\": %s is required.", f->hcl, need);
@@ -23,10 +24,10 @@ to_string(struct decoder *dc, const struct field *f, const struct value *v,
 {
     const char *s = value_text(dc->ctx, v);
     if (s == NULL)
-        return mismatch(dc, f, r, "a string");
+        return decode_set_mismatch(dc, f, r, "a string");
     size_t n = strlen(s);
     if (v->kind == VALUE_STRING && v->str.n != n)
-        return mismatch(dc, f, r, "a string without NUL");
+        return decode_set_mismatch(dc, f, r, "a string without NUL");
     if (f->max > 0 && f->shape == FS_ONE && n > f->max) {
         diag_error(dc->sink, r, "Value too long", "\"%s\" has %zu bytes; the limit is %llu.",
                    f->hcl, n, (unsigned long long)f->max);
@@ -50,7 +51,7 @@ to_bool(struct decoder *dc, const struct field *f, const struct value *v, const 
             return true;
         }
     }
-    return mismatch(dc, f, r, "true or false");
+    return decode_set_mismatch(dc, f, r, "true or false");
 }
 
 static bool
@@ -58,9 +59,9 @@ to_int(struct decoder *dc, const struct field *f, const struct value *v, const s
        int64_t *ret)
 {
     if (!number_int(v, ret))
-        return mismatch(dc, f, r, "a whole number");
+        return decode_set_mismatch(dc, f, r, "a whole number");
     if (f->type == FT_UINT && *ret < 0)
-        return mismatch(dc, f, r, "a number that is not negative");
+        return decode_set_mismatch(dc, f, r, "a number that is not negative");
     return true;
 }
 
@@ -78,7 +79,7 @@ to_duration(struct decoder *dc, const struct field *f, const struct value *v,
     }
     if (number_int(v, ret))
         return true;
-    return mismatch(dc, f, r, "a duration such as \"30s\"");
+    return decode_set_mismatch(dc, f, r, "a duration such as \"30s\"");
 }
 
 static bool
@@ -113,7 +114,7 @@ set_one(struct decoder *dc, const struct field *f, void *dst, const struct value
         return true;
     case FT_FLOAT:
         if (!number_double(v, &d))
-            return mismatch(dc, f, r, "a number");
+            return decode_set_mismatch(dc, f, r, "a number");
         if (opt)
             *(struct opt_f64 *)dst = (struct opt_f64){true, d};
         else
@@ -123,7 +124,7 @@ set_one(struct decoder *dc, const struct field *f, void *dst, const struct value
         *(struct value **)dst = value_plain(dc->ctx, v);
         return true;
     default:
-        return mismatch(dc, f, r, "a block");
+        return decode_set_mismatch(dc, f, r, "a block");
     }
 }
 
@@ -136,7 +137,7 @@ set_list(struct decoder *dc, const struct field *f, void *dst, const struct valu
     size_t n = v->kind == VALUE_LIST ? v->list.n : 1;
     if (v->kind != VALUE_LIST &&
         ((dc->flags & (HCL_LOOSE | HCL_JSON)) == 0 || v->kind == VALUE_MAP))
-        return mismatch(dc, f, r, "a list");
+        return decode_set_mismatch(dc, f, r, "a list");
     if (f->max > 0 && n > f->max) {
         diag_error(dc->sink, r, "List too long", "\"%s\" has %zu elements; the limit is %llu.",
                    f->hcl, n, (unsigned long long)f->max);
@@ -144,7 +145,7 @@ set_list(struct decoder *dc, const struct field *f, void *dst, const struct valu
     }
     size_t size = f->type == FT_STRING ? sizeof(char *) : sizeof(int64_t);
     if (f->type != FT_STRING && f->type != FT_INT && f->type != FT_DURATION && f->type != FT_FLOAT)
-        return mismatch(dc, f, r, "a block");
+        return decode_set_mismatch(dc, f, r, "a block");
     /* list_add() grows at powers of two: so is the capacity here. */
     size_t cap = 1;
     while (cap < n)
@@ -201,7 +202,7 @@ decode_map_entry(struct decoder *dc, const struct field *f, void *obj, const cha
         map_put(dc->ctx, *(struct value_map *)map, key)->v = value_plain(dc->ctx, v);
         return true;
     default:
-        return mismatch(dc, f, r, "something else");
+        return decode_set_mismatch(dc, f, r, "something else");
     }
 }
 
@@ -217,7 +218,7 @@ decode_set(struct decoder *dc, const struct field *f, void *obj, const struct va
     if (f->shape == FS_ONE)
         return set_one(dc, f, dst, v, r);
     if (v->kind != VALUE_MAP)
-        return mismatch(dc, f, r, "a map");
+        return decode_set_mismatch(dc, f, r, "a map");
     for (size_t i = 0; i < v->map.n; i++)
         if (!decode_map_entry(dc, f, obj, v->map.v[i].k, v->map.v[i].v, r))
             return false;

@@ -82,8 +82,8 @@ put_source(struct buf *b, const struct hcl_range *r)
 }
 
 __attribute__((format(printf, 5, 0))) static void
-add(struct hcl_sink *sink, const struct hcl_range *r, bool warning, const char *summary,
-    const char *detail, va_list ap)
+diag_add(struct hcl_sink *sink, const struct hcl_range *r, bool warning, const char *summary,
+         const char *detail, va_list ap)
 {
     if (!warning)
         sink->d->errors++;
@@ -121,7 +121,7 @@ diag_error(struct hcl_sink *sink, const struct hcl_range *r, const char *summary
 {
     va_list ap;
     va_start(ap, detail);
-    add(sink, r, false, summary, detail, ap);
+    diag_add(sink, r, false, summary, detail, ap);
     va_end(ap);
     return -ERR_INVALID;
 }
@@ -132,7 +132,7 @@ diag_warn(struct hcl_sink *sink, const struct hcl_range *r, const char *summary,
 {
     va_list ap;
     va_start(ap, detail);
-    add(sink, r, true, summary, detail, ap);
+    diag_add(sink, r, true, summary, detail, ap);
     va_end(ap);
 }
 

@@ -46,7 +46,7 @@ ev_charge(struct hcl_eval *ev, const struct hcl_range *r, size_t steps, size_t b
 }
 
 static void *
-fail(struct hcl_eval *ev, const struct hcl_range *r, const char *summary, const char *detail)
+eval_fail(struct hcl_eval *ev, const struct hcl_range *r, const char *summary, const char *detail)
 {
     diag_error(ev->sink, r, summary, "%s", detail);
     return NULL;
@@ -58,7 +58,7 @@ enum { VALUE_COST = 160 }; /* a value with the head of its allocation */
 
 /* value_list_add and value_map_set grow by doubling: capacities are powers of two. */
 static size_t
-capacity(size_t n)
+eval_capacity(size_t n)
 {
     size_t c = 1;
     while (c < n)
@@ -69,10 +69,10 @@ capacity(size_t n)
 struct value *
 ev_list(struct hcl_eval *ev, const struct hcl_range *r, size_t n)
 {
-    if (!ev_charge(ev, r, n + 1, VALUE_COST + capacity(n) * sizeof(void *)))
+    if (!ev_charge(ev, r, n + 1, VALUE_COST + eval_capacity(n) * sizeof(void *)))
         return NULL;
     struct value *v = value_list(ev->ctx);
-    v->list.v = mem_array(v, struct value *, capacity(n));
+    v->list.v = mem_array(v, struct value *, eval_capacity(n));
     v->list.n = n;
     return v;
 }
@@ -93,7 +93,7 @@ pair_cmp(const void *a, const void *b)
 struct value *
 ev_map(struct hcl_eval *ev, const struct hcl_range *r, struct value_pair *pairs, size_t n)
 {
-    size_t cap = capacity(n);
+    size_t cap = eval_capacity(n);
     if (!ev_charge(ev, r, n + 1, VALUE_COST + cap * (sizeof(*pairs) + sizeof(struct indexed_pair))))
         return NULL;
     struct indexed_pair *tmp = mem_array(NULL, struct indexed_pair, n);
@@ -121,16 +121,16 @@ enum { NODES_PER_STEP = 8 };
 
 /* `nodes` counts down what the budget allows. */
 static bool
-measure(const struct value *v, unsigned depth, size_t *nodes)
+eval_measure(const struct value *v, unsigned depth, size_t *nodes)
 {
     if (depth == 0 || *nodes == 0)
         return false;
     (*nodes)--;
     for (size_t i = 0; v->kind == VALUE_LIST && i < v->list.n; i++)
-        if (!measure(v->list.v[i], depth - 1, nodes))
+        if (!eval_measure(v->list.v[i], depth - 1, nodes))
             return false;
     for (size_t i = 0; v->kind == VALUE_MAP && i < v->map.n; i++)
-        if (!measure(v->map.v[i].v, depth - 1, nodes))
+        if (!eval_measure(v->map.v[i].v, depth - 1, nodes))
             return false;
     return true;
 }
@@ -141,7 +141,7 @@ ev_measure(struct hcl_eval *ev, const struct hcl_range *r, const struct value *v
     if (v->kind != VALUE_LIST && v->kind != VALUE_MAP)
         return true;
     size_t max = ev->steps_left * NODES_PER_STEP, left = max;
-    bool ok = measure(v, VALUE_DEPTH_MAX, &left);
+    bool ok = eval_measure(v, VALUE_DEPTH_MAX, &left);
     if (!ok && left > 0) {
         diag_error(ev->sink, r, "Nested too deeply", "The value has more than %d levels.",
                    VALUE_DEPTH_MAX);
@@ -170,7 +170,7 @@ ev_get(const struct value *map, const char *key)
 /* --- references --- */
 
 static const struct hcl_scope *
-find(const struct hcl_scope *sc, const char *name)
+eval_find(const struct hcl_scope *sc, const char *name)
 {
     for (; sc != NULL; sc = sc->up)
         if (strcmp(sc->name, name) == 0)
@@ -181,7 +181,7 @@ find(const struct hcl_scope *sc, const char *name)
 static bool
 is_known(const struct hcl_eval *ev, const struct hcl_scope *sc, const char *name)
 {
-    if (find(sc, name) != NULL)
+    if (eval_find(sc, name) != NULL)
         return true;
     return ev->names && (strcmp(name, "var") == 0 || strcmp(name, "local") == 0);
 }
@@ -260,7 +260,7 @@ is_runtime_root(const char *name)
 static struct value *
 eval_var(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
 {
-    const struct hcl_scope *b = find(sc, e->name);
+    const struct hcl_scope *b = eval_find(sc, e->name);
     if (b != NULL && b->v != NULL)
         return b->v;
     if (is_known(ev, sc, e->name))
@@ -298,8 +298,8 @@ static struct value *
 get_attr(struct hcl_eval *ev, const struct value *v, const struct expr *e)
 {
     if (v->kind == VALUE_NULL)
-        return fail(ev, &e->r, "Attempt to get attribute from null value",
-                    "This value is null, so it does not have any attributes.");
+        return eval_fail(ev, &e->r, "Attempt to get attribute from null value",
+                         "This value is null, so it does not have any attributes.");
     if (v->kind != VALUE_MAP) {
         diag_error(ev->sink, &e->name_r, "Unsupported attribute",
                    v->kind == VALUE_LIST ? "A list has no attribute \"%s\"; take an element with "
@@ -343,7 +343,7 @@ static struct value *
 eval_attr(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
 {
     if (ev->names && e->a->kind == EX_VAR && strcmp(e->a->name, "local") == 0 &&
-        find(sc, "local") == NULL)
+        eval_find(sc, "local") == NULL)
         return one_local(ev, e);
     struct value *v = ev_expr(ev, sc, e->a);
     return v != NULL ? get_attr(ev, v, e) : NULL;
@@ -358,10 +358,11 @@ eval_index(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e
         return NULL;
     int64_t i;
     if (v->kind == VALUE_LIST && v->form == FORM_SET)
-        return fail(ev, &e->a->r, "Invalid index", "The elements of a set have no index.");
+        return eval_fail(ev, &e->a->r, "Invalid index", "The elements of a set have no index.");
     if (v->kind == VALUE_LIST) {
         if (!number_int(k, &i))
-            return fail(ev, &e->b->r, "Invalid index", "The index of a list is a whole number.");
+            return eval_fail(ev, &e->b->r, "Invalid index",
+                             "The index of a list is a whole number.");
         if (i >= 0 && (uint64_t)i < v->list.n)
             return v->list.v[i];
         diag_error(ev->sink, &e->b->r, "Invalid index",
@@ -371,15 +372,15 @@ eval_index(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e
     if (v->kind == VALUE_MAP) {
         const char *key = value_text(ev->ctx, k);
         if (key == NULL)
-            return fail(ev, &e->b->r, "Invalid index", "The key of a map is a string.");
+            return eval_fail(ev, &e->b->r, "Invalid index", "The key of a map is a string.");
         struct value *found = ev_get(v, key);
         if (found == NULL)
             diag_error(ev->sink, &e->b->r, "Invalid index",
                        "The given key \"%s\" does not identify an element of this map.", key);
         return found;
     }
-    return fail(ev, &e->a->r, "Invalid index",
-                "Only lists, tuples, maps and objects have elements.");
+    return eval_fail(ev, &e->a->r, "Invalid index",
+                     "Only lists, tuples, maps and objects have elements.");
 }
 
 static struct value *
@@ -420,7 +421,7 @@ static struct value *
 in_range(struct hcl_eval *ev, const struct expr *e, struct value *v)
 {
     if (v == NULL || !ev_charge(ev, &e->r, 1, v->kind == VALUE_BIG ? VALUE_COST : 0))
-        return v == NULL ? fail(ev, &e->r, "Number too large", "The result is out of range.")
+        return v == NULL ? eval_fail(ev, &e->r, "Number too large", "The result is out of range.")
                          : NULL;
     return v;
 }
@@ -450,17 +451,19 @@ are_numbers(struct hcl_eval *ev, const struct expr *e, const struct value *a, co
 }
 
 static struct value *
-arithmetic(struct hcl_eval *ev, const struct expr *e, const struct value *a, const struct value *b)
+eval_arithmetic(struct hcl_eval *ev, const struct expr *e, const struct value *a,
+                const struct value *b)
 {
     if (!are_numbers(ev, e, a, b))
         return NULL;
     if ((e->op == TOK_SLASH || e->op == TOK_PERCENT) && number_sign(b) == 0)
-        return fail(ev, &e->r, "Division by zero", "The second operand is zero.");
+        return eval_fail(ev, &e->r, "Division by zero", "The second operand is zero.");
     return in_range(ev, e, number_operate(ev->ctx, e->op, a, b));
 }
 
 static struct value *
-comparison(struct hcl_eval *ev, const struct expr *e, const struct value *a, const struct value *b)
+eval_comparison(struct hcl_eval *ev, const struct expr *e, const struct value *a,
+                const struct value *b)
 {
     if (!are_numbers(ev, e, a, b))
         return NULL;
@@ -494,8 +497,8 @@ eval_binary(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *
     if (e->op == TOK_EQ || e->op == TOK_NE)
         return value_bool(ev->ctx, value_same(a, b) == (e->op == TOK_EQ));
     if (e->op == TOK_LT || e->op == TOK_GT || e->op == TOK_LE || e->op == TOK_GE)
-        return comparison(ev, e, a, b);
-    return arithmetic(ev, e, a, b);
+        return eval_comparison(ev, e, a, b);
+    return eval_arithmetic(ev, e, a, b);
 }
 
 static struct value *
@@ -519,10 +522,10 @@ eval_cond(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
     const struct vtype *t = vtype_unify(ev, (struct value *const[]){v, other}, 2);
     char why[200];
     if (t == NULL)
-        return fail(ev, &e->r, "Inconsistent conditional result types",
-                    "The true and false result expressions must have consistent types.");
+        return eval_fail(ev, &e->r, "Inconsistent conditional result types",
+                         "The true and false result expressions must have consistent types.");
     if ((v = vtype_convert(ev, &e->r, t, v, why, sizeof(why))) == NULL)
-        return fail(ev, &e->r, "Inconsistent conditional result types", why);
+        return eval_fail(ev, &e->r, "Inconsistent conditional result types", why);
     return v;
 }
 
@@ -677,8 +680,9 @@ for_object(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e
         return group_pairs(ev, e, pairs, got);
     struct value *out = ev_map(ev, &e->r, pairs, got);
     if (out != NULL && out->map.n < got)
-        return fail(ev, &e->b->r, "Duplicate object key",
-                    "Two elements give the same key; write \"...\" after the value to group them.");
+        return eval_fail(
+            ev, &e->b->r, "Duplicate object key",
+            "Two elements give the same key; write \"...\" after the value to group them.");
     return out;
 }
 
@@ -733,9 +737,9 @@ ev_expr(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
     if (!ev_charge(ev, &e->r, 1, e->kind == EX_LITERAL ? 0 : VALUE_COST))
         return NULL;
     if (ev->depth >= EVAL_DEPTH_MAX)
-        return fail(ev, &e->r, "Nested too deeply",
-                    "Locals and expressions refer to each other "
-                    "over more than 800 levels.");
+        return eval_fail(ev, &e->r, "Nested too deeply",
+                         "Locals and expressions refer to each other "
+                         "over more than 800 levels.");
     ev->depth++;
     struct value *v = eval_kind(ev, sc, e);
     ev->depth--;

@@ -108,7 +108,7 @@ pieces_read(struct format *f, struct hcl_sink *sink)
 
 /* 1: opens a bracket or a template, -1: closes one. */
 static int
-bracket(const struct piece *p)
+format_bracket(const struct piece *p)
 {
     switch (p->type) {
     case TOK_LBRACE:
@@ -128,12 +128,12 @@ bracket(const struct piece *p)
 }
 
 static int
-net(const struct format *f, size_t from, size_t to, bool past_heredoc)
+format_net(const struct format *f, size_t from, size_t to, bool past_heredoc)
 {
     int n = 0;
     for (size_t i = from; i < to && (past_heredoc || i == from || f->v[i - 1].type != TOK_OHEREDOC);
          i++)
-        n += bracket(&f->v[i]);
+        n += format_bracket(&f->v[i]);
     return n;
 }
 
@@ -148,7 +148,7 @@ line_cells(const struct format *f, struct line *l)
     for (size_t i = l->lead + 1; i < l->comment; i++) {
         if (f->v[i].type != TOK_ASSIGN)
             continue;
-        if (net(f, i, l->comment, true) == 0) /* else it goes on below */
+        if (format_net(f, i, l->comment, true) == 0) /* else it goes on below */
             l->assign = i;
         return;
     }
@@ -172,7 +172,7 @@ lines_make(struct format *f)
 
 /* A level for each line with more opening than closing brackets, however many there are. */
 static void
-indent(struct format *f)
+format_indent(struct format *f)
 {
     int *open = mem_array(f->ctx, int, f->n_lines);
     size_t depth = 0;
@@ -180,7 +180,8 @@ indent(struct format *f)
         const struct line *l = &f->lines[k];
         if (f->v[l->lead].type == TOK_NEWLINE)
             continue;
-        int n = net(f, l->lead, l->assign, false) + net(f, l->assign, l->comment, true);
+        int n =
+            format_net(f, l->lead, l->assign, false) + format_net(f, l->assign, l->comment, true);
         while (n < 0 && depth > 0) {
             int closed = -n < open[depth - 1] ? -n : open[depth - 1];
             open[depth - 1] -= closed;
@@ -241,8 +242,8 @@ is_template(const struct piece *p)
 /* Rules in order: the first that says something of the pair decides. `before` NULL: `p` begins its
  * cell. */
 static bool
-apart(const struct format *f, const struct piece *before, const struct piece *p,
-      const struct piece *next)
+format_apart(const struct format *f, const struct piece *before, const struct piece *p,
+             const struct piece *next)
 {
     if (next->type == TOK_NEWLINE || (p->type == TOK_IDENT && next->type == TOK_LPAREN) ||
         p->type == TOK_DOT || next->type == TOK_DOT || next->type == TOK_COMMA ||
@@ -255,7 +256,7 @@ apart(const struct format *f, const struct piece *before, const struct piece *p,
     if (is_word(f, p, "in") && before != NULL && before->type == TOK_IDENT)
         return true; /* of a for: what follows is a list, not an index */
     if (next->type == TOK_LBRACK &&
-        (p->type == TOK_IDENT || p->type == TOK_NUMBER || bracket(p) < 0))
+        (p->type == TOK_IDENT || p->type == TOK_NUMBER || format_bracket(p) < 0))
         return false;
     if (p->type == TOK_NOT)
         return false;
@@ -268,21 +269,22 @@ apart(const struct format *f, const struct piece *before, const struct piece *p,
         return true;
     if (p->type == TOK_TEND && is_template(next))
         return false;
-    return bracket(p) <= 0 && bracket(next) >= 0;
+    return format_bracket(p) <= 0 && format_bracket(next) >= 0;
 }
 
 static void
 space_cell(struct format *f, size_t from, size_t to)
 {
     for (size_t i = from; i + 1 < to; i++)
-        f->v[i + 1].blanks = apart(f, i > from ? &f->v[i - 1] : NULL, &f->v[i], &f->v[i + 1]);
+        f->v[i + 1].blanks =
+            format_apart(f, i > from ? &f->v[i - 1] : NULL, &f->v[i], &f->v[i + 1]);
 }
 
 /* --- columns --- */
 
 /* Code points, and blanks in front of them. */
 static size_t
-columns(const struct format *f, size_t from, size_t to)
+format_columns(const struct format *f, size_t from, size_t to)
 {
     size_t n = 0;
     for (size_t i = from; i < to; i++) {
@@ -295,14 +297,14 @@ columns(const struct format *f, size_t from, size_t to)
 
 /* The cells of neighbouring lines begin a blank behind the widest of the cells before them. */
 static void
-align(struct format *f, bool comments)
+format_align(struct format *f, bool comments)
 {
     size_t first = 0, widest = 0;
     size_t *width = mem_array(f->ctx, size_t, f->n_lines);
     for (size_t k = 0; k <= f->n_lines; k++) {
         const struct line *l = k < f->n_lines ? &f->lines[k] : NULL;
         if (l != NULL && (comments ? l->comment < l->end : l->assign < l->comment)) {
-            width[k] = columns(f, l->lead, comments ? l->comment : l->assign);
+            width[k] = format_columns(f, l->lead, comments ? l->comment : l->assign);
             widest = width[k] > widest ? width[k] : widest;
             continue;
         }
@@ -336,9 +338,9 @@ hcl_format(const void *ctx, const char *name, const char *s, size_t n, struct bu
         space_cell(&f, f.lines[k].lead, f.lines[k].assign);
         space_cell(&f, f.lines[k].assign, f.lines[k].comment);
     }
-    indent(&f);
-    align(&f, false);
-    align(&f, true);
+    format_indent(&f);
+    format_align(&f, false);
+    format_align(&f, true);
     buf_put(out, s, mark ? 3 : 0);
     for (size_t i = 0; i < f.n && buf_error(out) == 0; i++) {
         buf_printf(out, "%*s", (int)f.v[i].blanks, "");

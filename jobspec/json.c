@@ -17,13 +17,13 @@ struct json {
 static struct expr *json_value(struct json *j);
 
 static int
-cur(const struct json *j)
+json_cur(const struct json *j)
 {
     return j->at.byte < j->p.src->n ? (unsigned char)j->p.src->s[j->at.byte] : -1;
 }
 
 static void
-step(struct json *j, size_t n)
+json_step(struct json *j, size_t n)
 {
     for (size_t i = 0; i < n && j->at.byte < j->p.src->n; i++) {
         unsigned char c = (unsigned char)j->p.src->s[j->at.byte++];
@@ -37,12 +37,12 @@ step(struct json *j, size_t n)
 }
 
 static void
-space(struct json *j)
+json_skip_space(struct json *j)
 {
-    int c = cur(j);
+    int c = json_cur(j);
     while (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
-        step(j, 1);
-        c = cur(j);
+        json_step(j, 1);
+        c = json_cur(j);
     }
 }
 
@@ -53,7 +53,7 @@ range_from(const struct json *j, struct hcl_pos from)
 }
 
 static void *
-bad(struct json *j, const char *what)
+json_bad(struct json *j, const char *what)
 {
     struct hcl_range r = range_from(j, j->at);
     r.end.byte++;
@@ -63,7 +63,7 @@ bad(struct json *j, const char *what)
 }
 
 static uint32_t
-hex4(const struct json *j)
+json_hex4(const struct json *j)
 {
     uint32_t u = 0;
     for (size_t i = 0; i < 4; i++) {
@@ -82,21 +82,21 @@ hex4(const struct json *j)
 
 /* After "\u": UTF-8 into out (room for 4), 0 after a diagnostic. */
 static size_t
-unicode(struct json *j, char *out)
+json_unicode(struct json *j, char *out)
 {
-    uint32_t u = hex4(j);
+    uint32_t u = json_hex4(j);
     if (u != UINT32_MAX)
-        step(j, 4);
-    if (u >= 0xd800 && u < 0xdc00 && cur(j) == '\\') {
-        step(j, 2);
-        uint32_t lo = hex4(j);
+        json_step(j, 4);
+    if (u >= 0xd800 && u < 0xdc00 && json_cur(j) == '\\') {
+        json_step(j, 2);
+        uint32_t lo = json_hex4(j);
         if (lo >= 0xdc00 && lo < 0xe000) {
-            step(j, 4);
+            json_step(j, 4);
             u = 0x10000 + ((u - 0xd800) << 10) + (lo - 0xdc00);
         }
     }
     if (u == 0 || u == UINT32_MAX || (u >= 0xd800 && u < 0xe000)) {
-        bad(j, "This is not the escape of a character.");
+        json_bad(j, "This is not the escape of a character.");
         return 0;
     }
     size_t n = u < 0x80 ? 1 : u < 0x800 ? 2 : u < 0x10000 ? 3 : 4;
@@ -114,43 +114,43 @@ json_string(struct json *j, size_t *ret_n)
     while (from + max < j->p.src->n && j->p.src->s[from + max] != '"')
         max += j->p.src->s[from + max] == '\\' ? 2 : 1;
     if (from + max >= j->p.src->n)
-        return bad(j, "No closing quote was found for this string.");
+        return json_bad(j, "No closing quote was found for this string.");
     char *out = mem_zalloc_array(j->p.ctx, 1, max + 1, "text");
     size_t n = 0;
-    step(j, 1);
-    while (cur(j) != '"') {
-        int c = cur(j);
+    json_step(j, 1);
+    while (json_cur(j) != '"') {
+        int c = json_cur(j);
         if (c < 0x20)
-            return bad(j, "Control characters in strings must be escaped.");
+            return json_bad(j, "Control characters in strings must be escaped.");
         if (c != '\\') {
             out[n++] = (char)c;
-            step(j, 1);
+            json_step(j, 1);
             continue;
         }
-        step(j, 1);
+        json_step(j, 1);
         static const char from_c[] = "\"\\/bfnrt", to_c[] = "\"\\/\b\f\n\r\t";
-        c = cur(j);
+        c = json_cur(j);
         const char *f = c > 0 ? strchr(from_c, c) : NULL;
         if (f != NULL) {
             out[n++] = to_c[f - from_c];
-            step(j, 1);
+            json_step(j, 1);
         } else if (c == 'u') {
-            step(j, 1);
-            size_t len = unicode(j, out + n);
+            json_step(j, 1);
+            size_t len = json_unicode(j, out + n);
             if (len == 0)
                 return NULL;
             n += len;
         } else {
-            return bad(j, "This escape is not known in JSON.");
+            return json_bad(j, "This escape is not known in JSON.");
         }
     }
-    step(j, 1);
+    json_step(j, 1);
     *ret_n = n;
     return out;
 }
 
 static struct expr *
-literal(struct json *j, struct hcl_pos from, struct value *v)
+json_literal(struct json *j, struct hcl_pos from, struct value *v)
 {
     struct hcl_range r = range_from(j, from);
     struct expr *e = parse_node(&j->p, EX_LITERAL, &r);
@@ -169,7 +169,8 @@ is_template(const char *s)
 
 /* A text of JSON is a template without escapes of its own: so is a heredoc, whose last newline goes
  * again. */
-static struct expr *template(struct json *j, struct hcl_pos from, const char *s)
+static struct expr *
+json_template(struct json *j, struct hcl_pos from, const char *s)
 {
     static const char mark[] = "END_OF_JSON_TEXT";
     struct hcl_range r = range_from(j, from);
@@ -201,8 +202,8 @@ json_number(struct json *j)
 {
     struct hcl_pos from = j->at;
     size_t n = 0;
-    while (cur(j) > 0 && strchr("+-.eE0123456789", cur(j)) != NULL) {
-        step(j, 1);
+    while (json_cur(j) > 0 && strchr("+-.eE0123456789", json_cur(j)) != NULL) {
+        json_step(j, 1);
         n++;
     }
     char *text = mem_strndup(j->p.ctx, j->p.src->s + from.byte, n);
@@ -213,9 +214,9 @@ json_number(struct json *j)
                   (point == NULL || (point[1] >= '0' && point[1] <= '9'));
     struct value *v = strict ? number_parse(j->p.ctx, text) : NULL;
     if (v != NULL)
-        return literal(j, from, v);
+        return json_literal(j, from, v);
     j->at = from;
-    return bad(j, "This is not a number, or one that is out of range.");
+    return json_bad(j, "This is not a number, or one that is out of range.");
 }
 
 static struct expr *
@@ -227,55 +228,56 @@ json_word(struct json *j)
         size_t n = strlen(words[i]);
         if (j->p.src->n - j->at.byte < n || memcmp(j->p.src->s + j->at.byte, words[i], n) != 0)
             continue;
-        step(j, n);
-        return literal(j, from, i == 2 ? value_null(j->p.ctx) : value_bool(j->p.ctx, i == 0));
+        json_step(j, n);
+        return json_literal(j, from, i == 2 ? value_null(j->p.ctx) : value_bool(j->p.ctx, i == 0));
     }
-    return bad(j, "A value was expected here.");
+    return json_bad(j, "A value was expected here.");
 }
 
 /* At "[" or "{". */
 static struct expr *
 json_collection(struct json *j)
 {
-    bool object = cur(j) == '{';
+    bool object = json_cur(j) == '{';
     int end = object ? '}' : ']';
     struct hcl_pos from = j->at;
     struct hcl_range open = range_from(j, from);
     struct expr *e = parse_node(&j->p, object ? EX_OBJECT : EX_TUPLE, &open);
     if (e == NULL || !parse_enter(&j->p))
         return NULL;
-    step(j, 1);
-    space(j);
-    while (cur(j) != end || e->n > 0) {
+    json_step(j, 1);
+    json_skip_space(j);
+    while (json_cur(j) != end || e->n > 0) {
         if (object) {
             struct hcl_pos at = j->at;
             size_t n = 0;
-            if (cur(j) != '"')
-                return bad(j, "A name in quotes was expected here.");
+            if (json_cur(j) != '"')
+                return json_bad(j, "A name in quotes was expected here.");
             char *name = json_string(j, &n);
-            struct expr *k = name != NULL ? literal(j, at, value_strn(j->p.ctx, name, n)) : NULL;
+            struct expr *k =
+                name != NULL ? json_literal(j, at, value_strn(j->p.ctx, name, n)) : NULL;
             if (k == NULL)
                 return NULL;
             parse_push(&j->p, e, k);
-            space(j);
-            if (cur(j) != ':')
-                return bad(j, "A colon was expected after the name.");
-            step(j, 1);
+            json_skip_space(j);
+            if (json_cur(j) != ':')
+                return json_bad(j, "A colon was expected after the name.");
+            json_step(j, 1);
         }
         struct expr *v = json_value(j);
         if (v == NULL)
             return NULL;
         parse_push(&j->p, e, v);
-        space(j);
-        if (cur(j) == end)
+        json_skip_space(j);
+        if (json_cur(j) == end)
             break;
-        if (cur(j) != ',')
-            return bad(j, object ? "A comma or \"}\" was expected here."
-                                 : "A comma or \"]\" was expected here.");
-        step(j, 1);
-        space(j);
+        if (json_cur(j) != ',')
+            return json_bad(j, object ? "A comma or \"}\" was expected here."
+                                      : "A comma or \"]\" was expected here.");
+        json_step(j, 1);
+        json_skip_space(j);
     }
-    step(j, 1);
+    json_step(j, 1);
     parse_leave(&j->p);
     e->r = range_from(j, from);
     return parse_done(&j->p, e);
@@ -284,8 +286,8 @@ json_collection(struct json *j)
 static struct expr *
 json_value(struct json *j)
 {
-    space(j);
-    int c = cur(j);
+    json_skip_space(j);
+    int c = json_cur(j);
     if (c == '{' || c == '[')
         return json_collection(j);
     if (c == '"') {
@@ -293,8 +295,8 @@ json_value(struct json *j)
         size_t n = 0;
         char *s = json_string(j, &n);
         if (s != NULL && (j->p.flags & HCL_TEMPLATES) != 0 && is_template(s))
-            return template(j, from, s);
-        return s != NULL ? literal(j, from, value_strn(j->p.ctx, s, n)) : NULL;
+            return json_template(j, from, s);
+        return s != NULL ? json_literal(j, from, value_strn(j->p.ctx, s, n)) : NULL;
     }
     if (c == '-' || (c >= '0' && c <= '9'))
         return json_number(j);
@@ -311,7 +313,7 @@ json_init(struct json *j, const void *ctx, const struct hcl_source *src, struct 
     j->at = (struct hcl_pos){0, 1, 1};
     if (!lex_init(&j->p.lx, src, 0, sink))
         return false;
-    space(j);
+    json_skip_space(j);
     return true;
 }
 
@@ -321,8 +323,8 @@ json_whole(struct json *j)
     struct expr *e = json_value(j);
     if (e == NULL)
         return NULL;
-    space(j);
-    return cur(j) >= 0 ? bad(j, "Nothing may follow the value.") : e;
+    json_skip_space(j);
+    return json_cur(j) >= 0 ? json_bad(j, "Nothing may follow the value.") : e;
 }
 
 struct expr *
@@ -340,8 +342,8 @@ parse_json_file(const void *ctx, const struct hcl_source *src, unsigned flags,
     if (!json_init(&j, ctx, src, sink))
         return NULL;
     j.p.flags = flags;
-    if (cur(&j) != '{')
-        return bad(&j, "The file must hold one object, in braces.");
+    if (json_cur(&j) != '{')
+        return json_bad(&j, "The file must hold one object, in braces.");
     const struct expr *e = json_whole(&j);
     return e != NULL ? body_of_object(ctx, e, sink) : NULL;
 }

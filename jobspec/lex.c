@@ -63,14 +63,14 @@ lex_token_name(enum tok_type t)
 /* --- characters --- */
 
 static int
-peek(const struct lexer *lx, size_t ahead)
+lex_peek(const struct lexer *lx, size_t ahead)
 {
     size_t at = (size_t)lx->p.byte + ahead;
     return at < lx->src->n ? (unsigned char)lx->src->s[at] : -1;
 }
 
 static void
-advance(struct lexer *lx, size_t n)
+lex_advance(struct lexer *lx, size_t n)
 {
     for (size_t i = 0; i < n && lx->p.byte < lx->src->n; i++) {
         unsigned char c = (unsigned char)lx->src->s[lx->p.byte++];
@@ -148,8 +148,8 @@ lex_is_ident(const char *s, size_t n)
 /* --- tokens --- */
 
 static void
-fail(struct lexer *lx, struct token *t, struct hcl_pos from, const char *summary,
-     const char *detail)
+lex_fail(struct lexer *lx, struct token *t, struct hcl_pos from, const char *summary,
+         const char *detail)
 {
     t->type = TOK_ERROR;
     t->r = (struct hcl_range){lx->src, from, lx->p};
@@ -159,10 +159,11 @@ fail(struct lexer *lx, struct token *t, struct hcl_pos from, const char *summary
 }
 
 static bool
-push(struct lexer *lx, struct token *t, struct lex_level level)
+lex_push(struct lexer *lx, struct token *t, struct lex_level level)
 {
     if (lx->level + 1 >= HCL_DEPTH_MAX) {
-        fail(lx, t, lx->p, "Nested too deeply", "Templates are nested more than 100 levels deep.");
+        lex_fail(lx, t, lx->p, "Nested too deeply",
+                 "Templates are nested more than 100 levels deep.");
         return false;
     }
     lx->stack[++lx->level] = level;
@@ -170,12 +171,12 @@ push(struct lexer *lx, struct token *t, struct lex_level level)
 }
 
 static void
-finish(struct lexer *lx, struct token *t, enum tok_type type, size_t n)
+lex_finish(struct lexer *lx, struct token *t, enum tok_type type, size_t n)
 {
     t->type = type;
     t->r.src = lx->src;
     t->r.start = lx->p;
-    advance(lx, n);
+    lex_advance(lx, n);
     t->r.end = lx->p;
 }
 
@@ -183,36 +184,37 @@ finish(struct lexer *lx, struct token *t, enum tok_type type, size_t n)
 static void
 open_template(struct lexer *lx, struct token *t)
 {
-    enum tok_type type = peek(lx, 0) == '$' ? TOK_INTERP : TOK_CONTROL;
+    enum tok_type type = lex_peek(lx, 0) == '$' ? TOK_INTERP : TOK_CONTROL;
     struct hcl_pos at = lx->p;
-    bool trim = peek(lx, 2) == '~';
-    if (!push(lx, t, (struct lex_level){.mode = LEX_NORMAL, .interp = true, .at = at}))
+    bool trim = lex_peek(lx, 2) == '~';
+    if (!lex_push(lx, t, (struct lex_level){.mode = LEX_NORMAL, .interp = true, .at = at}))
         return;
-    finish(lx, t, type, trim ? 3 : 2);
+    lex_finish(lx, t, type, trim ? 3 : 2);
     t->trim = trim;
 }
 
 static bool
 at_template(const struct lexer *lx)
 {
-    return !lx->literal && (peek(lx, 0) == '$' || peek(lx, 0) == '%') && peek(lx, 1) == '{';
+    return !lx->literal && (lex_peek(lx, 0) == '$' || lex_peek(lx, 0) == '%') &&
+           lex_peek(lx, 1) == '{';
 }
 
 /* "$${" and "%%{" stand for themselves without one sign. */
 static bool
 at_escape(const struct lexer *lx)
 {
-    int c = peek(lx, 0);
-    return !lx->literal && (c == '$' || c == '%') && peek(lx, 1) == c && peek(lx, 2) == '{';
+    int c = lex_peek(lx, 0);
+    return !lx->literal && (c == '$' || c == '%') && lex_peek(lx, 1) == c && lex_peek(lx, 2) == '{';
 }
 
 static void
 next_quoted(struct lexer *lx, struct token *t)
 {
     struct lex_level *lv = &lx->stack[lx->level];
-    if (peek(lx, 0) == '"') {
+    if (lex_peek(lx, 0) == '"') {
         lx->level--;
-        finish(lx, t, TOK_CQUOTE, 1);
+        lex_finish(lx, t, TOK_CQUOTE, 1);
         return;
     }
     if (at_template(lx)) {
@@ -221,16 +223,16 @@ next_quoted(struct lexer *lx, struct token *t)
     }
     struct hcl_pos from = lx->p;
     for (;;) {
-        int c = peek(lx, 0);
+        int c = lex_peek(lx, 0);
         if (c < 0) {
             lx->p = lv->at;
-            advance(lx, 1);
-            fail(lx, t, lv->at, "Unterminated string",
-                 "No closing quote was found for this string.");
+            lex_advance(lx, 1);
+            lex_fail(lx, t, lv->at, "Unterminated string",
+                     "No closing quote was found for this string.");
             return;
         }
         if (c == '\n' || c == '\r') {
-            fail(
+            lex_fail(
                 lx, t, lv->at, "Invalid multi-line string",
                 "A quoted string must end on the line it starts on; use a heredoc (<<EOT) for text "
                 "of several lines.");
@@ -238,8 +240,8 @@ next_quoted(struct lexer *lx, struct token *t)
         }
         if (c == '"' || at_template(lx))
             break;
-        bool quoting = c == '\\' && peek(lx, 1) != '\n' && peek(lx, 1) != '\r';
-        advance(lx, at_escape(lx) ? 3 : quoting ? 2 : 1);
+        bool quoting = c == '\\' && lex_peek(lx, 1) != '\n' && lex_peek(lx, 1) != '\r';
+        lex_advance(lx, at_escape(lx) ? 3 : quoting ? 2 : 1);
     }
     t->type = TOK_STRING;
     t->r = (struct hcl_range){lx->src, from, lx->p};
@@ -269,7 +271,7 @@ next_heredoc(struct lexer *lx, struct token *t)
     size_t len = lv->bol ? heredoc_end(lx, lv) : 0;
     if (len > 0) {
         lx->level--;
-        finish(lx, t, TOK_CHEREDOC, len);
+        lex_finish(lx, t, TOK_CHEREDOC, len);
         return;
     }
     if (at_template(lx)) {
@@ -281,17 +283,17 @@ next_heredoc(struct lexer *lx, struct token *t)
     t->bol = lv->bol;
     lv->bol = false;
     for (;;) {
-        int c = peek(lx, 0);
+        int c = lex_peek(lx, 0);
         if (c < 0) {
             lx->p = lv->at;
-            advance(lx, 2 + lv->marker_n);
-            fail(lx, t, lv->at, "Unterminated heredoc",
-                 "No line with only the end marker of this heredoc was found.");
+            lex_advance(lx, 2 + lv->marker_n);
+            lex_fail(lx, t, lv->at, "Unterminated heredoc",
+                     "No line with only the end marker of this heredoc was found.");
             return;
         }
         if (at_template(lx))
             break;
-        advance(lx, at_escape(lx) ? 3 : 1);
+        lex_advance(lx, at_escape(lx) ? 3 : 1);
         if (c == '\n') {
             lv->bol = true;
             break;
@@ -314,16 +316,16 @@ open_heredoc(struct lexer *lx, struct token *t)
         end++;
     if (n == 0 || end >= left || s[end] != '\n') {
         struct hcl_pos from = lx->p;
-        advance(lx, at + n);
-        fail(lx, t, from, "Invalid heredoc",
-             "A heredoc starts with << or <<-, a name, and the end of the line.");
+        lex_advance(lx, at + n);
+        lex_fail(lx, t, from, "Invalid heredoc",
+                 "A heredoc starts with << or <<-, a name, and the end of the line.");
         return;
     }
     struct lex_level lv = {
         .mode = LEX_HEREDOC, .bol = true, .at = lx->p, .marker = s + at, .marker_n = n};
-    if (!push(lx, t, lv))
+    if (!lex_push(lx, t, lv))
         return;
-    finish(lx, t, TOK_OHEREDOC, end + 1);
+    lex_finish(lx, t, TOK_OHEREDOC, end + 1);
     t->indent = indent;
 }
 
@@ -332,24 +334,25 @@ static bool
 skip_space(struct lexer *lx, struct token *t)
 {
     for (;;) {
-        int c = peek(lx, 0);
-        if (c == ' ' || c == '\t' || (c == '\r' && peek(lx, 1) == '\n')) {
-            advance(lx, 1);
-        } else if (c == '#' || (c == '/' && peek(lx, 1) == '/')) {
-            while (peek(lx, 0) >= 0 && peek(lx, 0) != '\n')
-                advance(lx, 1);
-        } else if (c == '/' && peek(lx, 1) == '*') {
+        int c = lex_peek(lx, 0);
+        if (c == ' ' || c == '\t' || (c == '\r' && lex_peek(lx, 1) == '\n')) {
+            lex_advance(lx, 1);
+        } else if (c == '#' || (c == '/' && lex_peek(lx, 1) == '/')) {
+            while (lex_peek(lx, 0) >= 0 && lex_peek(lx, 0) != '\n')
+                lex_advance(lx, 1);
+        } else if (c == '/' && lex_peek(lx, 1) == '*') {
             struct hcl_pos from = lx->p;
-            advance(lx, 2);
-            while (peek(lx, 0) >= 0 && !(peek(lx, 0) == '*' && peek(lx, 1) == '/'))
-                advance(lx, 1);
-            if (peek(lx, 0) < 0) {
+            lex_advance(lx, 2);
+            while (lex_peek(lx, 0) >= 0 && !(lex_peek(lx, 0) == '*' && lex_peek(lx, 1) == '/'))
+                lex_advance(lx, 1);
+            if (lex_peek(lx, 0) < 0) {
                 lx->p = from;
-                advance(lx, 2);
-                fail(lx, t, from, "Unterminated comment", "No \"*/\" was found for this comment.");
+                lex_advance(lx, 2);
+                lex_fail(lx, t, from, "Unterminated comment",
+                         "No \"*/\" was found for this comment.");
                 return false;
             }
-            advance(lx, 2);
+            lex_advance(lx, 2);
         } else {
             return true;
         }
@@ -360,19 +363,19 @@ static size_t
 number_len(const struct lexer *lx)
 {
     size_t n = 0;
-    while (is_digit(peek(lx, n)))
+    while (is_digit(lex_peek(lx, n)))
         n++;
-    if (peek(lx, n) == '.' && is_digit(peek(lx, n + 1))) {
+    if (lex_peek(lx, n) == '.' && is_digit(lex_peek(lx, n + 1))) {
         n++;
-        while (is_digit(peek(lx, n)))
+        while (is_digit(lex_peek(lx, n)))
             n++;
     }
-    if (peek(lx, n) == 'e' || peek(lx, n) == 'E') {
+    if (lex_peek(lx, n) == 'e' || lex_peek(lx, n) == 'E') {
         size_t e = n + 1;
-        if (peek(lx, e) == '+' || peek(lx, e) == '-')
+        if (lex_peek(lx, e) == '+' || lex_peek(lx, e) == '-')
             e++;
-        if (is_digit(peek(lx, e))) {
-            while (is_digit(peek(lx, e)))
+        if (is_digit(lex_peek(lx, e))) {
+            while (is_digit(lex_peek(lx, e)))
                 e++;
             n = e;
         }
@@ -397,18 +400,19 @@ static void
 unknown_char(struct lexer *lx, struct token *t)
 {
     struct hcl_pos from = lx->p;
-    int c = peek(lx, 0);
-    advance(lx, 1);
-    while (peek(lx, 0) >= 0 && (peek(lx, 0) & 0xc0) == 0x80)
-        advance(lx, 1);
+    int c = lex_peek(lx, 0);
+    lex_advance(lx, 1);
+    while (lex_peek(lx, 0) >= 0 && (lex_peek(lx, 0) & 0xc0) == 0x80)
+        lex_advance(lx, 1);
     if (c == '\'')
-        fail(lx, t, from, "Invalid character",
-             "Single quotes are not valid here; use double quotes for strings.");
+        lex_fail(lx, t, from, "Invalid character",
+                 "Single quotes are not valid here; use double quotes for strings.");
     else if (c == ';')
-        fail(lx, t, from, "Invalid character",
-             "Semicolons are not used; put each argument on a line of its own.");
+        lex_fail(lx, t, from, "Invalid character",
+                 "Semicolons are not used; put each argument on a line of its own.");
     else
-        fail(lx, t, from, "Invalid character", "This character does not belong to the language.");
+        lex_fail(lx, t, from, "Invalid character",
+                 "This character does not belong to the language.");
 }
 
 static void
@@ -417,50 +421,50 @@ next_normal(struct lexer *lx, struct token *t)
     if (!skip_space(lx, t))
         return;
     struct lex_level *lv = &lx->stack[lx->level];
-    int c = peek(lx, 0);
+    int c = lex_peek(lx, 0);
     if (c < 0) {
         if (lv->interp) {
             lx->p = lv->at;
-            advance(lx, 2);
-            fail(lx, t, lv->at, "Unclosed template",
-                 "No closing brace was found for this; write $${ for a literal ${.");
+            lex_advance(lx, 2);
+            lex_fail(lx, t, lv->at, "Unclosed template",
+                     "No closing brace was found for this; write $${ for a literal ${.");
             return;
         }
-        finish(lx, t, TOK_EOF, 0);
+        lex_finish(lx, t, TOK_EOF, 0);
         return;
     }
-    if (lv->interp && lv->braces == 0 && (c == '}' || (c == '~' && peek(lx, 1) == '}'))) {
+    if (lv->interp && lv->braces == 0 && (c == '}' || (c == '~' && lex_peek(lx, 1) == '}'))) {
         lx->level--;
-        finish(lx, t, TOK_TEND, c == '}' ? 1 : 2);
+        lex_finish(lx, t, TOK_TEND, c == '}' ? 1 : 2);
         t->trim = c == '~';
         return;
     }
     if (c == '\n') {
-        finish(lx, t, TOK_NEWLINE, 1);
+        lex_finish(lx, t, TOK_NEWLINE, 1);
         return;
     }
     size_t n = ident_len(lx->src->s + lx->p.byte, lx->src->n - lx->p.byte);
     if (n > 0) {
-        finish(lx, t, TOK_IDENT, n);
+        lex_finish(lx, t, TOK_IDENT, n);
     } else if (is_digit(c)) {
-        finish(lx, t, TOK_NUMBER, number_len(lx));
+        lex_finish(lx, t, TOK_NUMBER, number_len(lx));
     } else if (c == '"') {
-        if (push(lx, t, (struct lex_level){.mode = LEX_QUOTED, .at = lx->p}))
-            finish(lx, t, TOK_OQUOTE, 1);
-    } else if (c == '<' && peek(lx, 1) == '<') {
+        if (lex_push(lx, t, (struct lex_level){.mode = LEX_QUOTED, .at = lx->p}))
+            lex_finish(lx, t, TOK_OQUOTE, 1);
+    } else if (c == '<' && lex_peek(lx, 1) == '<') {
         open_heredoc(lx, t);
     } else if (c == '{' || c == '}') {
         if (c == '{')
             lv->braces++;
         else if (lv->braces > 0)
             lv->braces--;
-        finish(lx, t, c == '{' ? TOK_LBRACE : TOK_RBRACE, 1);
+        lex_finish(lx, t, c == '{' ? TOK_LBRACE : TOK_RBRACE, 1);
     } else {
         for (size_t i = 0; i < ARRAY_LEN(operators); i++) {
             size_t len = strlen(operators[i].s);
             if (lx->src->n - lx->p.byte >= len &&
                 memcmp(lx->src->s + lx->p.byte, operators[i].s, len) == 0) {
-                finish(lx, t, operators[i].type, len);
+                lex_finish(lx, t, operators[i].type, len);
                 return;
             }
         }
@@ -521,7 +525,7 @@ lex_init(struct lexer *lx, const struct hcl_source *src, unsigned flags, struct 
     size_t n = valid_prefix(src->s, src->n);
     if (n == src->n)
         return true;
-    advance(lx, n);
+    lex_advance(lx, n);
     r.start = r.end = lx->p;
     unsigned char c = (unsigned char)src->s[n];
     char what[64];

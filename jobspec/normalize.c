@@ -19,7 +19,7 @@ normalize_share(const void *ctx, const struct task_group *g, const struct job_sh
 }
 
 static void
-say(const void *ctx, const char **s, const char *v)
+normalize_say(const void *ctx, const char **s, const char *v)
 {
     if (!*s)
         *s = mem_strdup(ctx, v);
@@ -33,17 +33,18 @@ say_bool(struct opt_bool *o, bool v)
 }
 
 static void
-vault(const void *ctx, struct vault *v)
+normalize_vault(const void *ctx, struct vault *v)
 {
     say_bool(&v->env, true);
     say_bool(&v->disable_file, false);
-    say(ctx, &v->change_mode, "restart");
+    normalize_say(ctx, &v->change_mode, "restart");
 }
 
-static void template(const void *ctx, struct template *t)
+static void
+normalize_template(const void *ctx, struct template *t)
 {
-    say(ctx, &t->change_mode, "restart");
-    say(ctx, &t->perms, "0644");
+    normalize_say(ctx, &t->change_mode, "restart");
+    normalize_say(ctx, &t->perms, "0644");
     if (!t->splay.set)
         t->splay = (struct opt_i64){true, 5 * SECOND};
     say_bool(&t->err_missing_key, false);
@@ -73,7 +74,7 @@ default_identity(struct task *t)
 
 /* A constraint without an operator is "=" in a file; in JSON it is an error. */
 static void
-equals(const struct constraint_list *l, const struct affinity_list *a)
+normalize_equals(const struct constraint_list *l, const struct affinity_list *a)
 {
     for (size_t i = 0; i < l->n; i++)
         if (str_empty(l->v[i]->operand))
@@ -84,15 +85,16 @@ equals(const struct constraint_list *l, const struct affinity_list *a)
 }
 
 static void
-task(const void *ctx, struct task *t)
+normalize_task(const void *ctx, struct task *t)
 {
-    equals(&t->constraints, &t->affinities);
+    normalize_equals(&t->constraints, &t->affinities);
     for (size_t i = 0; t->resources && i < t->resources->devices.n; i++)
-        equals(&t->resources->devices.v[i]->constraints, &t->resources->devices.v[i]->affinities);
+        normalize_equals(&t->resources->devices.v[i]->constraints,
+                         &t->resources->devices.v[i]->affinities);
     if (t->vault)
-        vault(ctx, t->vault);
+        normalize_vault(ctx, t->vault);
     for (size_t i = 0; i < t->templates.n; i++)
-        template(ctx, t->templates.v[i]);
+        normalize_template(ctx, t->templates.v[i]);
     default_identity(t);
 }
 
@@ -103,13 +105,13 @@ normalize_job(const void *ctx, struct job *job)
         job->name = mem_strdup(ctx, job->id);
     if (job->periodic && (job->periodic->spec || job->periodic->specs.n > 0))
         job->periodic->spec_type = mem_strdup(ctx, "cron");
-    equals(&job->constraints, &job->affinities);
+    normalize_equals(&job->constraints, &job->affinities);
     for (size_t g = 0; g < job->task_groups.n; g++) {
         struct task_group *tg = job->task_groups.v[g];
-        equals(&tg->constraints, &tg->affinities);
+        normalize_equals(&tg->constraints, &tg->affinities);
         if (tg->scaling && str_empty(tg->scaling->type))
             tg->scaling->type = mem_strdup(ctx, "horizontal");
         for (size_t t = 0; t < tg->tasks.n; t++)
-            task(ctx, tg->tasks.v[t]);
+            normalize_task(ctx, tg->tasks.v[t]);
     }
 }

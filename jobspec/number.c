@@ -45,7 +45,7 @@ make_int(const void *ctx, int64_t i, mpfr_prec_t bits)
 }
 
 static struct value *
-make(const void *ctx, const mpfr_t m)
+number_make(const void *ctx, const mpfr_t m)
 {
     if (!mpfr_number_p(m))
         return NULL;
@@ -128,7 +128,7 @@ number_parse(const void *ctx, const char *text)
     number_init(&x, NUMBER_BITS);
     if (!is_decimal(text) || mpfr_set_str(x.m, text, 10, MPFR_RNDN) != 0)
         return NULL;
-    return make(ctx, x.m);
+    return number_make(ctx, x.m);
 }
 
 struct value *
@@ -151,7 +151,7 @@ number_parse_base(const void *ctx, const char *text, int base)
             mpfr_set_z(x.m, n, MPFR_RNDN);
             if (*text == '-' && !mpfr_zero_p(x.m))
                 mpfr_neg(x.m, x.m, MPFR_RNDN);
-            v = make(ctx, x.m);
+            v = number_make(ctx, x.m);
         }
         mem_free(swapped);
     }
@@ -171,14 +171,14 @@ number_of_double(const void *ctx, double f)
     auto_number x;
     number_init(&x, NUMBER_DOUBLE_BITS);
     mpfr_set_d(x.m, f, MPFR_RNDN);
-    return make(ctx, x.m);
+    return number_make(ctx, x.m);
 }
 
 struct value *
 number_copy(const void *ctx, const struct value *v)
 {
     auto_number x;
-    return number_load(&x, v) ? make(ctx, x.m) : NULL;
+    return number_load(&x, v) ? number_make(ctx, x.m) : NULL;
 }
 
 bool
@@ -285,7 +285,7 @@ product_of(const void *ctx, const struct number *x, const struct number *y, mpfr
     mpfr_prec_t need = mpfr_zero_p(all.m) ? 0 : mpfr_min_prec(all.m);
     number_init(&out, need > bits ? need : bits);
     mpfr_set(out.m, all.m, MPFR_RNDN);
-    return make(ctx, out.m);
+    return number_make(ctx, out.m);
 }
 
 struct value *
@@ -318,7 +318,7 @@ number_operate(const void *ctx, unsigned op, const struct value *a, const struct
     default:
         remainder_of(&out, &x, &y, bits);
     }
-    return make(ctx, out.m);
+    return number_make(ctx, out.m);
 }
 
 struct value *
@@ -333,7 +333,7 @@ number_negate(const void *ctx, const struct value *v)
     if (!number_load(&x, v))
         return NULL;
     mpfr_neg(x.m, x.m, MPFR_RNDN);
-    return make(ctx, x.m);
+    return number_make(ctx, x.m);
 }
 
 struct value *
@@ -343,7 +343,7 @@ number_abs(const void *ctx, const struct value *v)
     if (!number_load(&x, v))
         return NULL;
     mpfr_abs(x.m, x.m, MPFR_RNDN);
-    return make(ctx, x.m);
+    return number_make(ctx, x.m);
 }
 
 struct value *
@@ -355,7 +355,7 @@ number_ceil(const void *ctx, const struct value *v)
     mpfr_rint_ceil(x.m, x.m, MPFR_RNDN);
     if (mpfr_zero_p(x.m))
         mpfr_setsign(x.m, x.m, 0, MPFR_RNDN);
-    return make(ctx, x.m);
+    return number_make(ctx, x.m);
 }
 
 struct value *
@@ -367,7 +367,7 @@ number_floor(const void *ctx, const struct value *v)
     mpfr_rint_floor(x.m, x.m, MPFR_RNDN);
     if (mpfr_zero_p(x.m))
         mpfr_setsign(x.m, x.m, 0, MPFR_RNDN);
-    return make(ctx, x.m);
+    return number_make(ctx, x.m);
 }
 
 /* --- what leaves the language --- */
@@ -384,7 +384,7 @@ plain_number(const void *ctx, const struct value *v)
 
 /* value_map_set() grows at powers of two. */
 static size_t
-capacity(size_t n)
+number_capacity(size_t n)
 {
     size_t c = 1;
     while (c < n)
@@ -405,7 +405,7 @@ value_plain(const void *ctx, const struct value *v)
     }
     if (v->kind == VALUE_MAP) {
         struct value *out = value_map(ctx);
-        out->map.v = mem_array(out, struct value_pair, capacity(v->map.n));
+        out->map.v = mem_array(out, struct value_pair, number_capacity(v->map.n));
         for (out->map.n = 0; out->map.n < v->map.n; out->map.n++) {
             const struct value_pair *p = &v->map.v[out->map.n];
             out->map.v[out->map.n] =

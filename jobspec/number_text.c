@@ -74,7 +74,8 @@ nearer_up(const struct digits *x, size_t n)
 /* Cuts to the first digits that no neighbour of the number has: `low` and `high` are half of the
  * way to these, which count as the number itself if it is even. */
 static void
-shorten(struct digits *x, const struct digits *low, const struct digits *high, bool even)
+number_text_shorten(struct digits *x, const struct digits *low, const struct digits *high,
+                    bool even)
 {
     for (size_t i = 0; i < x->n; i++) {
         char d = x->d[i], l = digit_at(low, i), h = digit_at(high, i);
@@ -89,7 +90,7 @@ shorten(struct digits *x, const struct digits *low, const struct digits *high, b
 }
 
 static struct digits
-shortest(const void *ctx, const mpfr_t m)
+number_text_shortest(const void *ctx, const mpfr_t m)
 {
     mpz_t n, scale, edge;
     mpz_inits(n, scale, edge, NULL);
@@ -109,7 +110,7 @@ shortest(const void *ctx, const mpfr_t m)
     mpz_add(edge, n, scale);
     struct digits high = digits_of(ctx, edge, places);
     mpz_clears(n, scale, edge, NULL);
-    shorten(&x, &low, &high, even);
+    number_text_shorten(&x, &low, &high, even);
     return x;
 }
 
@@ -152,7 +153,7 @@ number_text(const void *ctx, const struct value *v)
     auto_buf struct buf b = BUF_INIT(4 * NUMBER_EXP2_MAX);
     struct digits x = {NULL, 0, 0};
     if (!mpfr_zero_p(n.m))
-        x = shortest(tmp, n.m);
+        x = number_text_shortest(tmp, n.m);
     if (mpfr_signbit(n.m))
         buf_putc(&b, '-');
     put_fixed(&b, &x, part_of(&x));
@@ -181,7 +182,7 @@ number_equal(const struct value *a, const struct value *b)
 /* --- formats --- */
 
 static struct digits
-exact(const void *ctx, const mpfr_t m)
+number_text_exact(const void *ctx, const mpfr_t m)
 {
     struct digits x = {NULL, 0, 0};
     if (mpfr_zero_p(m))
@@ -203,7 +204,7 @@ exact(const void *ctx, const mpfr_t m)
 
 /* To n digits; n of 0 may become one. */
 static void
-limit(struct digits *x, long n)
+number_text_limit(struct digits *x, long n)
 {
     if (n < 0)
         *x = (struct digits){x->d, 0, 0};
@@ -228,7 +229,7 @@ put_general(struct buf *b, struct digits *x, int precision, char e)
 {
     long many = precision < 0 ? (long)x->n : precision == 0 ? 1 : precision, limits = many;
     if (precision >= 0)
-        limit(x, many);
+        number_text_limit(x, many);
     long n = (long)x->n, at = x->n > 0 ? x->point - 1 : -1;
     if (limits > n && n >= x->point)
         limits = n;
@@ -246,14 +247,15 @@ put_float(struct buf *b, const mpfr_t m, int precision, char verb)
 {
     auto_mem void *tmp = mem_ctx("format");
     bool fewest = precision < 0 && (verb == 'g' || verb == 'G');
-    struct digits x = fewest && !mpfr_zero_p(m) ? shortest(tmp, m) : exact(tmp, m);
+    struct digits x =
+        fewest && !mpfr_zero_p(m) ? number_text_shortest(tmp, m) : number_text_exact(tmp, m);
     if (precision < 0 && !fewest)
         precision = 6;
     if (verb == 'e' || verb == 'E') {
-        limit(&x, 1 + precision);
+        number_text_limit(&x, 1 + precision);
         put_scientific(b, &x, (size_t)precision, verb);
     } else if (verb == 'f' || verb == 'F') {
-        limit(&x, x.point + precision);
+        number_text_limit(&x, x.point + precision);
         put_fixed(b, &x, (size_t)precision);
     } else {
         put_general(b, &x, precision, verb == 'g' ? 'e' : 'E');

@@ -25,7 +25,7 @@ is_word(const struct parser *p, const char *word)
 }
 
 static struct expr *
-literal(struct parser *p, const struct hcl_range *r, struct value *v)
+parse_expr_literal(struct parser *p, const struct hcl_range *r, struct value *v)
 {
     struct expr *e = parse_node(p, EX_LITERAL, r);
     if (e != NULL)
@@ -39,7 +39,7 @@ parse_number(struct parser *p)
     struct hcl_range r = p->tok.r;
     char *text = parse_text(p, &r);
     struct value *v = number_parse(p->ctx, text);
-    struct expr *e = v != NULL ? literal(p, &r, v) : NULL;
+    struct expr *e = v != NULL ? parse_expr_literal(p, &r, v) : NULL;
     if (v == NULL)
         parse_error(p, &r, "Invalid number", "This is not a number, or one that is out of range.");
     if (e != NULL)
@@ -101,9 +101,9 @@ parse_ident(struct parser *p)
     if (p->tok.type == TOK_LPAREN)
         return parse_call(p, name, &r);
     if (strcmp(name, "true") == 0 || strcmp(name, "false") == 0)
-        return literal(p, &r, value_bool(p->ctx, name[0] == 't'));
+        return parse_expr_literal(p, &r, value_bool(p->ctx, name[0] == 't'));
     if (strcmp(name, "null") == 0)
-        return literal(p, &r, value_null(p->ctx));
+        return parse_expr_literal(p, &r, value_null(p->ctx));
     struct expr *e = parse_node(p, EX_VAR, &r);
     if (e != NULL) {
         e->name = name;
@@ -346,7 +346,7 @@ legacy_index(struct parser *p, struct expr *e)
             return NULL;
         }
         idx->a = e;
-        idx->b = literal(p, &r, value_int(p->ctx, i));
+        idx->b = parse_expr_literal(p, &r, value_int(p->ctx, i));
         if (idx->b == NULL || (e = parse_done(p, idx)) == NULL)
             return NULL;
     }
@@ -455,7 +455,7 @@ parse_unary(struct parser *p)
 }
 
 static int
-precedence(enum tok_type t)
+parse_expr_precedence(enum tok_type t)
 {
     switch (t) {
     case TOK_OR:
@@ -488,7 +488,7 @@ parse_binary(struct parser *p, int min)
 {
     struct expr *left = parse_unary(p);
     while (left != NULL) {
-        int prec = precedence(p->tok.type);
+        int prec = parse_expr_precedence(p->tok.type);
         if (prec == 0 || prec < min)
             return left;
         struct expr *e = parse_node(p, EX_BINARY, &left->r);

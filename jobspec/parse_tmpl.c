@@ -92,7 +92,7 @@ hex_escape(const char *s, size_t n, size_t digits)
 
 /* One "\x" at byte `at` of the text; bytes taken, 0 after a diagnostic. */
 static size_t
-backslash(struct parser *p, const struct hcl_range *r, size_t at, char *out, size_t *len)
+parse_tmpl_backslash(struct parser *p, const struct hcl_range *r, size_t at, char *out, size_t *len)
 {
     static const char from[] = "nrt\"\\", to[] = "\n\r\t\"\\";
     const char *s = p->src->s + r->start.byte;
@@ -119,7 +119,8 @@ backslash(struct parser *p, const struct hcl_range *r, size_t at, char *out, siz
 
 /* Raw text to what it means. False after a diagnostic. */
 static bool
-unescape(struct parser *p, const struct hcl_range *r, bool quoted, const char **ret, size_t *ret_n)
+parse_tmpl_unescape(struct parser *p, const struct hcl_range *r, bool quoted, const char **ret,
+                    size_t *ret_n)
 {
     const char *s = p->src->s + r->start.byte;
     size_t n = r->end.byte - r->start.byte, len = 0;
@@ -127,7 +128,7 @@ unescape(struct parser *p, const struct hcl_range *r, bool quoted, const char **
     for (size_t i = 0; i < n;) {
         char c = s[i];
         if (c == '\\' && quoted) {
-            size_t took = backslash(p, r, i, out, &len);
+            size_t took = parse_tmpl_backslash(p, r, i, out, &len);
             if (took == 0)
                 return false;
             i += took;
@@ -151,7 +152,7 @@ unescape(struct parser *p, const struct hcl_range *r, bool quoted, const char **
 /* --- reading parts --- */
 
 static bool
-word(struct parser *p, const char *w)
+parse_tmpl_word(struct parser *p, const char *w)
 {
     size_t n = strlen(w);
     return p->tok.type == TOK_IDENT && p->tok.r.end.byte - p->tok.r.start.byte == n &&
@@ -162,22 +163,22 @@ word(struct parser *p, const char *w)
 static bool
 read_control(struct parser *p, struct part *q)
 {
-    if (word(p, "if")) {
+    if (parse_tmpl_word(p, "if")) {
         q->kind = PART_IF;
         parse_next(p);
         q->e = parse_expr(p);
         return q->e != NULL;
     }
-    if (word(p, "for")) {
+    if (parse_tmpl_word(p, "for")) {
         q->kind = PART_FOR;
         q->e = parse_node(p, EX_TFOR, &q->r);
         return q->e != NULL && parse_for_intro(p, q->e);
     }
-    if (word(p, "else"))
+    if (parse_tmpl_word(p, "else"))
         q->kind = PART_ELSE;
-    else if (word(p, "endif"))
+    else if (parse_tmpl_word(p, "endif"))
         q->kind = PART_ENDIF;
-    else if (word(p, "endfor"))
+    else if (parse_tmpl_word(p, "endfor"))
         q->kind = PART_ENDFOR;
     else {
         parse_expected(p, "Invalid template directive", "if, else, endif, for or endfor");
@@ -230,7 +231,7 @@ read_parts(struct parser *p, struct parts *ps, enum tok_type end)
         if (p->tok.type == TOK_STRING) {
             struct part *q = add_part(p, ps, PART_TEXT, &p->tok.r);
             q->bol = p->tok.bol;
-            if (!unescape(p, &p->tok.r, end == TOK_CQUOTE, &q->s, &q->n))
+            if (!parse_tmpl_unescape(p, &p->tok.r, end == TOK_CQUOTE, &q->s, &q->n))
                 return false;
             parse_next(p);
         } else if (p->tok.type == TOK_INTERP || p->tok.type == TOK_CONTROL) {
@@ -314,7 +315,7 @@ strip_tilde(struct parts *ps)
 
 /* --- nesting --- */
 
-static struct expr *nest(struct parser *p, struct parts *ps, const struct hcl_range *r);
+static struct expr *parse_tmpl_nest(struct parser *p, struct parts *ps, const struct hcl_range *r);
 
 /* Neighbouring texts become one literal. */
 static bool
@@ -356,11 +357,11 @@ nest_if(struct parser *p, struct parts *ps, struct expr *e)
     if (t == NULL)
         return false;
     t->a = q->e;
-    if ((t->b = nest(p, ps, &q->r)) == NULL)
+    if ((t->b = parse_tmpl_nest(p, ps, &q->r)) == NULL)
         return false;
     if (ps->at < ps->n && ps->v[ps->at].kind == PART_ELSE) {
         ps->at++;
-        if ((t->c = nest(p, ps, &q->r)) == NULL)
+        if ((t->c = parse_tmpl_nest(p, ps, &q->r)) == NULL)
             return false;
     }
     if (!nest_end(p, ps, PART_ENDIF, &q->r, "%{ if } needs its %{ endif }.") ||
@@ -376,7 +377,7 @@ nest_for(struct parser *p, struct parts *ps, struct expr *e)
 {
     const struct part *q = &ps->v[ps->at++];
     struct expr *t = q->e;
-    if ((t->b = nest(p, ps, &q->r)) == NULL ||
+    if ((t->b = parse_tmpl_nest(p, ps, &q->r)) == NULL ||
         !nest_end(p, ps, PART_ENDFOR, &q->r, "%{ for } needs its %{ endfor }.") ||
         parse_done(p, t) == NULL)
         return false;
@@ -387,7 +388,7 @@ nest_for(struct parser *p, struct parts *ps, struct expr *e)
 
 /* Up to the end or a directive that ends or divides an open one. */
 static struct expr *
-nest(struct parser *p, struct parts *ps, const struct hcl_range *r)
+parse_tmpl_nest(struct parser *p, struct parts *ps, const struct hcl_range *r)
 {
     struct expr *e = parse_node(p, EX_TEMPLATE, r);
     if (e == NULL || !parse_enter(p))
@@ -428,7 +429,7 @@ parse_template(struct parser *p)
     if (open.indent)
         strip_indent(&ps);
     strip_tilde(&ps);
-    struct expr *e = nest(p, &ps, &r);
+    struct expr *e = parse_tmpl_nest(p, &ps, &r);
     if (e == NULL)
         return NULL;
     if (ps.at < ps.n) {

@@ -13,7 +13,7 @@ static const struct vtype vt_any = {.kind = VT_ANY}, vt_string = {.kind = VT_STR
                           vt_number = {.kind = VT_NUMBER}, vt_bool = {.kind = VT_BOOL};
 
 static struct vtype *
-make(struct hcl_eval *ev, enum vtype_kind kind, size_t n)
+unify_make(struct hcl_eval *ev, enum vtype_kind kind, size_t n)
 {
     if (!ev_charge(ev, NULL, 1 + n / 8, sizeof(struct vtype) + n * 32))
         return NULL;
@@ -33,7 +33,7 @@ static const struct vtype *type_of(struct hcl_eval *ev, const struct value *v);
 static const struct vtype *
 collection_type(struct hcl_eval *ev, enum vtype_kind kind, const struct value *first)
 {
-    struct vtype *t = make(ev, kind, 0);
+    struct vtype *t = unify_make(ev, kind, 0);
     if (t == NULL)
         return NULL;
     if (first != NULL && (t->elem = type_of(ev, first)) == NULL)
@@ -55,7 +55,7 @@ type_of(struct hcl_eval *ev, const struct value *v)
         if (v->form != FORM_TUPLE)
             return collection_type(ev, v->form == FORM_LIST ? VT_LIST : VT_SET,
                                    v->list.n > 0 ? v->list.v[0] : NULL);
-        struct vtype *tuple = make(ev, VT_TUPLE, v->list.n);
+        struct vtype *tuple = unify_make(ev, VT_TUPLE, v->list.n);
         for (size_t i = 0; tuple != NULL && i < v->list.n; i++)
             if ((tuple->types[i] = type_of(ev, v->list.v[i])) == NULL)
                 return NULL;
@@ -63,7 +63,7 @@ type_of(struct hcl_eval *ev, const struct value *v)
     case VALUE_MAP:
         if (v->form == FORM_MAP)
             return collection_type(ev, VT_MAP, v->map.n > 0 ? v->map.v[0].v : NULL);
-        struct vtype *object = make(ev, VT_OBJECT, v->map.n);
+        struct vtype *object = unify_make(ev, VT_OBJECT, v->map.n);
         for (size_t i = 0; object != NULL && i < v->map.n; i++) {
             object->names[i] = v->map.v[i].k;
             if ((object->types[i] = type_of(ev, v->map.v[i].v)) == NULL)
@@ -100,7 +100,7 @@ as_collection(struct hcl_eval *ev, enum vtype_kind kind, const struct vtype *a,
               const struct vtype *b)
 {
     const struct vtype *x = element_of(ev, a), *y = x != NULL ? element_of(ev, b) : NULL;
-    struct vtype *t = y != NULL ? make(ev, kind, 0) : NULL;
+    struct vtype *t = y != NULL ? unify_make(ev, kind, 0) : NULL;
     if (t != NULL)
         t->elem = unify_two(ev, x, y);
     return t != NULL && t->elem != NULL ? t : NULL;
@@ -115,7 +115,7 @@ by_element(struct hcl_eval *ev, const struct vtype *a, const struct vtype *b)
     for (size_t i = 0; a->kind == VT_OBJECT && i < a->n; i++)
         if (strcmp(a->names[i], b->names[i]) != 0)
             return NULL;
-    struct vtype *t = make(ev, a->kind, a->n);
+    struct vtype *t = unify_make(ev, a->kind, a->n);
     for (size_t i = 0; t != NULL && i < a->n; i++) {
         t->names[i] = a->kind == VT_OBJECT ? a->names[i] : NULL;
         if ((t->types[i] = unify_two(ev, a->types[i], b->types[i])) == NULL)

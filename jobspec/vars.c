@@ -43,7 +43,7 @@ struct vars {
 #define bad(vs, r, ...) ((void)diag_error((vs)->ev->sink, (r), __VA_ARGS__), (vs)->ok = false)
 
 static struct var *
-find(struct vars *vs, const char *name)
+vars_find(struct vars *vs, const char *name)
 {
     for (size_t i = 0; i < vs->n; i++)
         if (strcmp(vs->v[i].name, name) == 0)
@@ -52,9 +52,9 @@ find(struct vars *vs, const char *name)
 }
 
 static struct var *
-declare(struct vars *vs, const char *name, const struct hcl_range *r)
+vars_declare(struct vars *vs, const char *name, const struct hcl_range *r)
 {
-    struct var *v = find(vs, name);
+    struct var *v = vars_find(vs, name);
     if (v != NULL || vs->n >= HCL_VARIABLES_MAX) {
         diag_error(vs->ev->sink, r, v != NULL ? "Duplicate variable" : "Too many variables",
                    v != NULL ? "\"%s\" was already declared at line %u."
@@ -106,7 +106,7 @@ read_variable(struct vars *vs, const struct block *b)
             b->type);
         return;
     }
-    struct var *v = declare(vs, b->labels[0].s, &b->labels[0].r);
+    struct var *v = vars_declare(vs, b->labels[0].s, &b->labels[0].r);
     if (v == NULL)
         return;
     for (size_t i = 0; i < b->body->n_attrs; i++) {
@@ -137,7 +137,7 @@ static void
 read_variables(struct vars *vs, const struct block *b)
 {
     for (size_t i = 0; i < b->body->n_attrs; i++) {
-        struct var *v = declare(vs, b->body->attrs[i]->name, &b->body->attrs[i]->name_r);
+        struct var *v = vars_declare(vs, b->body->attrs[i]->name, &b->body->attrs[i]->name_r);
         if (v != NULL)
             v->dflt = b->body->attrs[i]->expr;
     }
@@ -171,7 +171,7 @@ read_locals(struct vars *vs, const struct block *b)
 
 /* Converts to the declared type and keeps it. */
 static void
-assign(struct vars *vs, struct var *v, struct value *val, const struct hcl_range *r)
+vars_assign(struct vars *vs, struct var *v, struct value *val, const struct hcl_range *r)
 {
     char why[200];
     if (val != NULL && v->type != NULL) {
@@ -205,7 +205,7 @@ is_plain(const struct var *v)
 
 /* A value from outside refers to nothing and calls nothing. */
 static struct value *
-constant(struct vars *vs, const struct expr *e)
+vars_constant(struct vars *vs, const struct expr *e)
 {
     unsigned flags = vs->ev->flags;
     vs->ev->flags |= HCL_LITERAL;
@@ -237,15 +237,15 @@ assign_text(struct vars *vs, struct var *v, const char *what, const char *text)
         return;
     }
     if (is_plain(v)) {
-        assign(vs, v, value_str(vs->ev->ctx, text), &r);
+        vars_assign(vs, v, value_str(vs->ev->ctx, text), &r);
         return;
     }
     struct expr *e = parse_expression(vs->ev->ctx, src, vs->ev->sink);
-    assign(vs, v, e != NULL ? constant(vs, e) : NULL, &r);
+    vars_assign(vs, v, e != NULL ? vars_constant(vs, e) : NULL, &r);
 }
 
 static void
-undeclared(struct vars *vs, const struct hcl_range *r, const char *where, const char *name)
+vars_undeclared(struct vars *vs, const struct hcl_range *r, const char *where, const char *name)
 {
     const char *names[HCL_VARIABLES_MAX];
     for (size_t i = 0; diag_wanted(vs->ev->sink) && i < vs->n; i++)
@@ -280,12 +280,12 @@ load_file(struct vars *vs, const struct jobspec_file *f)
             "\"%s\": a variable file holds only name = value.", body->blocks[i]->type);
     for (size_t i = 0; i < body->n_attrs; i++) {
         const struct attr *a = body->attrs[i];
-        struct var *v = find(vs, a->name);
+        struct var *v = vars_find(vs, a->name);
         if (v == NULL) {
-            undeclared(vs, &a->name_r, "The variable file", a->name);
+            vars_undeclared(vs, &a->name_r, "The variable file", a->name);
             continue;
         }
-        assign(vs, v, constant(vs, a->expr), &a->expr->r);
+        vars_assign(vs, v, vars_constant(vs, a->expr), &a->expr->r);
     }
 }
 
@@ -299,11 +299,11 @@ load_args(struct vars *vs)
             continue;
         }
         const char *name = mem_strndup(vs->ev->ctx, arg, (size_t)(eq - arg));
-        struct var *v = find(vs, name);
+        struct var *v = vars_find(vs, name);
         if (v != NULL)
             assign_text(vs, v, "-var", eq + 1);
         else
-            undeclared(vs, NULL, "-var", name);
+            vars_undeclared(vs, NULL, "-var", name);
     }
 }
 
@@ -337,7 +337,7 @@ check_var(struct vars *vs, struct var *v)
 }
 
 static void
-publish(struct vars *vs)
+vars_publish(struct vars *vs)
 {
     struct hcl_range none = {NULL, {0, 1, 1}, {0, 1, 1}};
     struct value_pair *pairs = mem_array(vs->ev->ctx, struct value_pair, vs->n);
@@ -357,7 +357,7 @@ assign_values(struct vars *vs)
         struct var *v = &vs->v[i];
         vs->ev->names = false; /* defaults are constants */
         if (v->dflt != NULL)
-            assign(vs, v, ev_expr(vs->ev, NULL, v->dflt), &v->dflt->r);
+            vars_assign(vs, v, ev_expr(vs->ev, NULL, v->dflt), &v->dflt->r);
         const char *text = vs->in->env_vars != NULL ? str_map_get(vs->in->env_vars, v->name) : NULL;
         if (text != NULL)
             assign_text(vs, v, "NOMAD_VAR", text);
@@ -382,7 +382,7 @@ vars_load(struct hcl_eval *ev, const struct hcl_body *body, const struct jobspec
             read_locals(&vs, b);
     }
     assign_values(&vs);
-    publish(&vs);
+    vars_publish(&vs);
     ev->names = true;
     for (size_t i = 0; i < vs.n; i++)
         check_var(&vs, &vs.v[i]);

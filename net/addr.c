@@ -37,7 +37,7 @@ parse_port(const char *text, const char *whole, uint16_t *ret, struct err *e)
 
 /* Copies the host and returns the text of the port, NULL when there is none. */
 static int
-split(const char *s, const char *whole, struct addr *ret, const char **port, struct err *e)
+addr_split(const char *s, const char *whole, struct addr *ret, const char **port, struct err *e)
 {
     const char *end;
     *port = NULL;
@@ -90,7 +90,7 @@ addr_parse(const char *s, uint16_t port_dflt, struct addr *ret, struct err *e)
     size_t n = strlen(text);
     if (p != s && n > 0 && text[n - 1] == '/')
         text[n - 1] = 0;
-    int r = split(text, s, &a, &port, e);
+    int r = addr_split(text, s, &a, &port, e);
     if (r < 0)
         return r;
     if (port) {

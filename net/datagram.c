@@ -19,7 +19,7 @@ struct datagram {
 };
 
 static bool
-numeric(const char *host, uint16_t port, struct sockaddr_storage *ret)
+datagram_numeric(const char *host, uint16_t port, struct sockaddr_storage *ret)
 {
     return uv_ip4_addr(host, port, (struct sockaddr_in *)ret) == 0 ||
            uv_ip6_addr(host, port, (struct sockaddr_in6 *)ret) == 0;
@@ -66,7 +66,7 @@ datagram_open(struct loop *l, const struct addr *at, datagram_fn *got, void *arg
               struct datagram **ret, struct err *e)
 {
     struct sockaddr_storage ss = {0};
-    if (!numeric(at->host, at->port, &ss))
+    if (!datagram_numeric(at->host, at->port, &ss))
         return err_set(e, -ERR_INVALID, "'%s' is no IP address, and gossip goes by UDP: set one",
                        at->host);
     struct datagram *d = mem_new(NULL, struct datagram);
@@ -92,7 +92,7 @@ datagram_send(struct datagram *d, const char *to, const uint8_t *p, size_t n)
     struct sockaddr_storage ss = {0};
     struct addr a;
     uv_buf_t b = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
-    if (addr_parse(to, 0, &a, NULL) < 0 || a.is_unix || !numeric(a.host, a.port, &ss))
+    if (addr_parse(to, 0, &a, NULL) < 0 || a.is_unix || !datagram_numeric(a.host, a.port, &ss))
         return false;
     return uv_udp_try_send(&d->h, &b, 1, (struct sockaddr *)&ss) >= 0;
 }

@@ -53,7 +53,7 @@ struct listener {
 };
 
 static void
-unref(struct listener *n)
+listener_unref(struct listener *n)
 {
     if (--n->refs == 0)
         talloc_free(n);
@@ -86,11 +86,11 @@ stream_gone(void *arg)
         HASH_DEL(n->peers, p);
         talloc_free(p);
     }
-    unref(n);
+    listener_unref(n);
 }
 
 static void
-refuse(struct stream *s, const char *text)
+listener_refuse(struct stream *s, const char *text)
 {
     struct buf b = BUF_INIT(4096);
     if (text)
@@ -114,7 +114,7 @@ is_loopback(const char *host)
 
 /* The connection that waits, counted; NULL: it has gone. */
 static struct stream *
-take(struct listener *n, uv_stream_t *h)
+listener_take(struct listener *n, uv_stream_t *h)
 {
     struct stream *s = stream_make(n->loop, transport_socket(n->loop, n->is_unix));
     struct addr a;
@@ -153,7 +153,7 @@ accept_cb(uv_stream_t *h, int status)
         }
         return;
     }
-    struct stream *s = take(n, h);
+    struct stream *s = listener_take(n, h);
     if (!s)
         return;
     const struct peer *p = s->gone_arg;
@@ -170,7 +170,7 @@ accept_cb(uv_stream_t *h, int status)
         over = !n->cfg.make_room(n->cfg.arg, s);
     /* files, pidfds and our own connections need the last fds more than another peer does */
     if (over || n->conns > n->cfg.conns_max || transport_fds_short(s->t, LISTENER_FDS_KEPT)) {
-        refuse(s, n->cfg.busy);
+        listener_refuse(s, n->cfg.busy);
         return;
     }
     n->cfg.on_accept(n->cfg.arg, s);
@@ -231,7 +231,7 @@ bind_tcp(struct listener *n, const struct addr *a, struct err *e)
 static void
 closed_cb(uv_handle_t *h)
 {
-    unref(h->data);
+    listener_unref(h->data);
 }
 
 static uint16_t

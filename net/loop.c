@@ -96,13 +96,13 @@ struct work {
 /* --- timers: a binary heap by time and order of their making, behind one handle of libuv --- */
 
 static bool
-before(const struct timer *a, const struct timer *b)
+loop_before(const struct timer *a, const struct timer *b)
 {
     return a->due_ms < b->due_ms || (a->due_ms == b->due_ms && a->seq < b->seq);
 }
 
 static void
-put(struct timers *t, size_t at, struct timer *x)
+loop_put(struct timers *t, size_t at, struct timer *x)
 {
     t->heap[at] = x;
     x->at = at;
@@ -110,18 +110,18 @@ put(struct timers *t, size_t at, struct timer *x)
 
 /* Finds the place of `x`, which may be at `at` or anywhere above or below it. */
 static void
-settle(struct timers *t, size_t at, struct timer *x)
+loop_settle(struct timers *t, size_t at, struct timer *x)
 {
-    for (; at > 0 && before(x, t->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        put(t, at, t->heap[(at - 1) / 2]);
+    for (; at > 0 && loop_before(x, t->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        loop_put(t, at, t->heap[(at - 1) / 2]);
     for (size_t low; (low = 2 * at + 1) < t->n; at = low) {
-        if (low + 1 < t->n && before(t->heap[low + 1], t->heap[low]))
+        if (low + 1 < t->n && loop_before(t->heap[low + 1], t->heap[low]))
             low++;
-        if (!before(t->heap[low], x))
+        if (!loop_before(t->heap[low], x))
             break;
-        put(t, at, t->heap[low]);
+        loop_put(t, at, t->heap[low]);
     }
-    put(t, at, x);
+    loop_put(t, at, x);
 }
 
 static void
@@ -129,14 +129,14 @@ heap_remove(struct timers *t, struct timer *x)
 {
     struct timer *last = t->heap[--t->n];
     if (last != x)
-        settle(t, x->at, last);
+        loop_settle(t, x->at, last);
 }
 
 static void clock_cb(uv_timer_t *h);
 
 /* The first of the heap has changed. */
 static void
-arm(struct timers *t)
+loop_arm(struct timers *t)
 {
     if (t->n == 0) {
         uv_timer_stop(&t->clock);
@@ -147,7 +147,7 @@ arm(struct timers *t)
 }
 
 static void
-fire(struct timer *x)
+loop_fire(struct timer *x)
 {
     loop_fn *fn = x->fn;
     void *arg = x->arg;
@@ -166,9 +166,9 @@ clock_cb(uv_timer_t *h)
     while (t->n > 0 && t->heap[0]->due_ms <= now) {
         struct timer *x = t->heap[0];
         heap_remove(t, x);
-        fire(x);
+        loop_fire(x);
     }
-    arm(t);
+    loop_arm(t);
 }
 
 /* --- timers without delay --- */
@@ -184,7 +184,7 @@ soon_cb(uv_idle_t *h)
     while (x != NULL) {
         struct timer *next = x->next;
         if (x->fn != NULL)
-            fire(x);
+            loop_fire(x);
         else
             free(x);
         x = next;
@@ -231,9 +231,9 @@ timer_start(struct loop *l, int64_t delay_ms, loop_fn *fn, void *arg)
         t->heap = realloc(t->heap, t->cap * sizeof(*t->heap));
         ASSERT(t->heap != NULL);
     }
-    settle(t, t->n++, x);
+    loop_settle(t, t->n++, x);
     if (t->heap[0] == x)
-        arm(t);
+        loop_arm(t);
     return x;
 }
 
@@ -252,7 +252,7 @@ timer_stop(struct timer *x)
     heap_remove(t, x);
     free(x);
     if (first)
-        arm(t);
+        loop_arm(t);
 }
 
 static void

@@ -25,25 +25,26 @@ struct quiet {
 };
 
 static void
-trim(void *arg)
+loop_quiet_trim(void *arg)
 {
     (void)arg;
     malloc_trim(0);
 }
 
 static void
-look(void *arg)
+loop_quiet_look(void *arg)
 {
     struct quiet *q = arg;
 
     q->timer = NULL;
     if (q->work - q->seen >= QUIET_CALM && ++q->looks < QUIET_LOOKS) {
         q->seen = q->work;
-        q->timer = timer_start(q->loop, QUIET_MS, look, q);
+        q->timer = timer_start(q->loop, QUIET_MS, loop_quiet_look, q);
         return;
     }
     q->work = q->looks = 0;
-    loop_work(q->loop, trim, NULL, NULL); /* milliseconds for a big heap: not on the loop */
+    loop_work(q->loop, loop_quiet_trim, NULL,
+              NULL); /* milliseconds for a big heap: not on the loop */
 }
 
 void
@@ -52,11 +53,11 @@ quiet_count(struct quiet *q)
     if (q == NULL || ++q->work < QUIET_WORK || q->timer != NULL)
         return;
     q->seen = q->work;
-    q->timer = timer_start(q->loop, QUIET_MS, look, q);
+    q->timer = timer_start(q->loop, QUIET_MS, loop_quiet_look, q);
 }
 
 static void
-turn(uv_check_t *h)
+loop_quiet_turn(uv_check_t *h)
 {
     quiet_count((struct quiet *)h);
 }
@@ -67,12 +68,12 @@ quiet_start(struct loop *l)
     struct quiet *q = mem_new(NULL, struct quiet);
     q->loop = l;
     ASSERT(uv_check_init(loop_uv(l), &q->h) == 0);
-    ASSERT(uv_check_start(&q->h, turn) == 0);
+    ASSERT(uv_check_start(&q->h, loop_quiet_turn) == 0);
     return q;
 }
 
 static void
-closed(uv_handle_t *h)
+loop_quiet_closed(uv_handle_t *h)
 {
     talloc_free(h);
 }
@@ -83,5 +84,5 @@ quiet_stop(struct quiet *q)
     if (q == NULL)
         return;
     timer_stop(q->timer);
-    uv_close((uv_handle_t *)&q->h, closed);
+    uv_close((uv_handle_t *)&q->h, loop_quiet_closed);
 }

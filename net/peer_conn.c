@@ -80,7 +80,7 @@ static const struct stream_ops ops = {
     .on_connect = on_connect, .on_data = on_data, .on_close = on_close};
 
 static struct peer_conn *
-make(const struct peer_conn_config *cfg)
+peer_conn_make(const struct peer_conn_config *cfg)
 {
     struct peer_conn *c = mem_new(NULL, struct peer_conn);
     c->cfg = *cfg;
@@ -100,7 +100,7 @@ peer_conn_dial(const struct peer_conn_config *cfg, const char *addr, const char 
         err_set(e, -ERR_INVALID, "address to connect from is too long");
         return NULL;
     }
-    struct peer_conn *c = make(cfg);
+    struct peer_conn *c = peer_conn_make(cfg);
     c->protocol = protocol;
     c->stream = stream_connect(cfg->loop, &a, &ops, c);
     return c;
@@ -117,7 +117,7 @@ feed_cb(void *arg)
 struct peer_conn *
 peer_conn_adopt(const struct peer_conn_config *cfg, int fd, const uint8_t *p, size_t n)
 {
-    struct peer_conn *c = make(cfg);
+    struct peer_conn *c = peer_conn_make(cfg);
     c->limit = PEER_CONN_FIRST_MAX;
     c->stream = stream_make(cfg->loop, transport_socket(cfg->loop, false));
     bool ok = transport_adopt(c->stream->t, fd);

@@ -32,7 +32,7 @@ struct rpc_pending {
 };
 
 static struct rpc_pending *
-find(const struct rpc_link *l, uint64_t id)
+rpc_calls_find(const struct rpc_link *l, uint64_t id)
 {
     struct rpc_pending *p = NULL;
     HASH_FIND(hh, l->pending, &id, sizeof(id), p);
@@ -42,11 +42,11 @@ find(const struct rpc_link *l, uint64_t id)
 bool
 rpc_calls_open(const struct rpc_link *l, uint64_t id)
 {
-    return find(l, id) != NULL;
+    return rpc_calls_find(l, id) != NULL;
 }
 
 static void
-forget(struct rpc_pending *p)
+rpc_calls_drop(struct rpc_pending *p)
 {
     HASH_DEL(p->link->pending, p);
     timer_stop(p->timer);
@@ -57,21 +57,21 @@ forget(struct rpc_pending *p)
 void
 rpc_calls_forget(struct rpc_link *l, uint64_t id)
 {
-    struct rpc_pending *p = find(l, id);
+    struct rpc_pending *p = rpc_calls_find(l, id);
     if (p)
-        forget(p);
+        rpc_calls_drop(p);
 }
 
 /* Completes and frees; `e` NULL is success. The bytes of a call that fails end with it. */
 static void
-finish(struct rpc_pending *p, const struct err *e, const void *resp)
+rpc_calls_finish(struct rpc_pending *p, const struct err *e, const void *resp)
 {
     struct rpc_link *l = p->link;
     uint64_t id = p->id;
     rpc_done *done = p->done;
     void *arg = p->arg;
 
-    forget(p);
+    rpc_calls_drop(p);
     l->refs++;
     if (done)
         done(arg, e, resp);
@@ -82,11 +82,11 @@ finish(struct rpc_pending *p, const struct err *e, const void *resp)
 }
 
 static void
-fail(struct rpc_pending *p, int code, const char *why)
+rpc_calls_fail(struct rpc_pending *p, int code, const char *why)
 {
     struct err e = ERR_INIT;
     err_set(&e, code, "rpc %s: %s", p->method->name, why);
-    finish(p, &e, NULL);
+    rpc_calls_finish(p, &e, NULL);
 }
 
 /* --- answers --- */
@@ -107,7 +107,7 @@ answer_late(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body)
 bool
 rpc_calls_answer(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body)
 {
-    struct rpc_pending *p = find(l, h->id);
+    struct rpc_pending *p = rpc_calls_find(l, h->id);
     struct err e = ERR_INIT;
     void *resp = NULL;
 
@@ -126,16 +126,16 @@ rpc_calls_answer(struct rpc_link *l, const struct rpc_head *h, const uint8_t *bo
         rpc_get_error(body, h->len, &e);
     else if (rpc_decode(ctx, p->method->resp, body, h->len, &resp, &e) < 0)
         err_prefix(&e, "rpc %s: response", p->method->name);
-    finish(p, e.code ? &e : NULL, resp);
+    rpc_calls_finish(p, e.code ? &e : NULL, resp);
     return true;
 }
 
 void
 rpc_calls_hand(struct rpc_link *l, uint64_t id, const void *resp)
 {
-    struct rpc_pending *p = find(l, id);
+    struct rpc_pending *p = rpc_calls_find(l, id);
     if (p)
-        finish(p, NULL, resp);
+        rpc_calls_finish(p, NULL, resp);
 }
 
 /* --- the connection --- */
@@ -198,8 +198,8 @@ rpc_calls_down(struct rpc_link *l)
             if (!p->code && (p->sent || now - p->queued_ms >= RPC_PATIENCE_MS))
                 break;
         if (p)
-            fail(p, p->sent ? -ERR_CLOSED : -ERR_UNAVAILABLE,
-                 p->sent ? "connection to the server closed" : l->why);
+            rpc_calls_fail(p, p->sent ? -ERR_CLOSED : -ERR_UNAVAILABLE,
+                           p->sent ? "connection to the server closed" : l->why);
     } while (p && !l->closed);
 }
 
@@ -207,7 +207,7 @@ void
 rpc_calls_end(struct rpc_link *l, int code, const char *why)
 {
     while (l->pending)
-        fail(l->pending, code, why);
+        rpc_calls_fail(l->pending, code, why);
 }
 
 /* --- calls out --- */
@@ -236,11 +236,11 @@ expire_cb(void *arg)
     if (mute)
         l->cfg.mute(l->cfg.carrier);
     if (p->code)
-        fail(p, p->code, p->why);
+        rpc_calls_fail(p, p->code, p->why);
     else if (p->sent)
-        fail(p, -ERR_TIMEOUT, "no answer in time");
+        rpc_calls_fail(p, -ERR_TIMEOUT, "no answer in time");
     else
-        fail(p, -ERR_UNAVAILABLE, str_or(l->why, "no connection in time"));
+        rpc_calls_fail(p, -ERR_UNAVAILABLE, str_or(l->why, "no connection in time"));
 }
 
 static void
@@ -284,7 +284,7 @@ rpc_encode(struct buf *b, enum rpc_id id, const void *req)
 }
 
 static bool
-full(const struct rpc_link *l, const struct rpc_method *m)
+rpc_calls_full(const struct rpc_link *l, const struct rpc_method *m)
 {
     return HASH_COUNT(l->pending) >= rpc_link_calls_max(l) ||
            ((m->flags & RPC_STREAM) && rpc_stream_count(l, true) >= rpc_link_streams_max(l));
@@ -307,7 +307,7 @@ rpc_link_send(struct rpc_link *l, const struct rpc_request *r, rpc_done *done, v
     p->arg = arg;
     p->queued_ms = loop_now_ms(l->cfg.loop);
     ASSERT(p->method != NULL && !l->closed);
-    bool busy = full(l, p->method);
+    bool busy = rpc_calls_full(l, p->method);
     HASH_ADD(hh, l->pending, id, sizeof(p->id), p);
     int code = put_call(p, r, (uint32_t)timeout_ms, &why);
     if (code < 0) {
@@ -330,7 +330,7 @@ rpc_link_send(struct rpc_link *l, const struct rpc_request *r, rpc_done *done, v
 void
 rpc_link_cancel(struct rpc_link *l, uint64_t call_id)
 {
-    struct rpc_pending *p = find(l, call_id);
+    struct rpc_pending *p = rpc_calls_find(l, call_id);
 
     if (!p || p->code)
         return;

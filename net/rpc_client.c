@@ -258,7 +258,7 @@ static const struct stream_ops client_ops = {
 
 /* Away from this server; what is asked meanwhile waits for the next one. */
 static void
-leave(struct rpc_client *c)
+rpc_client_leave(struct rpc_client *c)
 {
     c->link->up = false;
     stream_close(c->stream);
@@ -269,22 +269,22 @@ late_cb(void *arg)
 {
     struct rpc_client *c = arg;
     c->late = NULL;
-    leave(c);
+    rpc_client_leave(c);
 }
 
 static void
-mute(void *arg)
+rpc_client_mute(void *arg)
 {
     struct rpc_client *c = arg;
     if (c->n_servers > 1 && c->way == WAY_UP)
-        leave(c);
+        rpc_client_leave(c);
 }
 
 void
 rpc_leave(struct rpc_client *c)
 {
     c->moving = c->n_servers > 1 && c->way == WAY_UP;
-    mute(c);
+    rpc_client_mute(c);
 }
 
 static void
@@ -304,7 +304,7 @@ connect_next(struct rpc_client *c)
 }
 
 static void
-wanted(void *arg)
+rpc_client_wanted(void *arg)
 {
     connect_next(arg);
 }
@@ -346,23 +346,23 @@ rpc_serve(struct rpc_client *c, const struct rpc_service *services, size_t n, vo
 /* --- which servers --- */
 
 static bool
-same(const struct addr *a, const struct addr *b)
+rpc_client_same(const struct addr *a, const struct addr *b)
 {
     return a->port == b->port && a->is_unix == b->is_unix && str_eq(a->host, b->host);
 }
 
 static bool
-known(const struct addr *v, size_t n, const struct addr *a)
+rpc_client_known(const struct addr *v, size_t n, const struct addr *a)
 {
     for (size_t i = 0; i < n; i++)
-        if (same(&v[i], a))
+        if (rpc_client_same(&v[i], a))
             return true;
     return false;
 }
 
 /* So that clients of one configuration do not all ask the same server. */
 static void
-shuffle(struct addr *v, size_t n)
+rpc_client_shuffle(struct addr *v, size_t n)
 {
     for (size_t i = n; i > 1; i--) {
         size_t k = (size_t)(rand_u64() % i);
@@ -373,7 +373,7 @@ shuffle(struct addr *v, size_t n)
 }
 
 static size_t
-learned(const struct rpc_client *c)
+rpc_client_learned(const struct rpc_client *c)
 {
     return c->n_servers - c->n_given;
 }
@@ -390,12 +390,12 @@ rpc_client_rebalance(struct rpc_client *c)
         rebalance_in(c, RPC_REBALANCE_MS / 2);
         return;
     }
-    size_t to = (size_t)(rand_u64() % learned(c));
-    if (same(&c->servers[to], &c->at))
+    size_t to = (size_t)(rand_u64() % rpc_client_learned(c));
+    if (rpc_client_same(&c->servers[to], &c->at))
         return;
     c->next = to;
     c->moving = true;
-    leave(c);
+    rpc_client_leave(c);
 }
 
 static void
@@ -422,7 +422,7 @@ parse_all(const struct str_list *from, struct addr *v, size_t *ret_n, struct err
             return e->code;
         if (v[n].is_unix)
             return err_set(e, -ERR_INVALID, "\"%.100s\" is no address of a server", from->v[i]);
-        n += !known(v, n, &v[n]);
+        n += !rpc_client_known(v, n, &v[n]);
     }
     *ret_n = n;
     return n > 0 ? 0 : err_set(e, -ERR_INVALID, "missing server address");
@@ -432,16 +432,16 @@ int
 rpc_set_servers(struct rpc_client *c, const struct str_list *servers, struct err *e)
 {
     auto_mem struct addr *v = mem_array(NULL, struct addr, RPC_SERVERS_MAX + c->n_given);
-    size_t n = 0, old = learned(c);
+    size_t n = 0, old = rpc_client_learned(c);
     bool more = false;
     ASSERT(c->n_given > 0);
     if (parse_all(servers, v, &n, e) < 0)
         return e->code;
     for (size_t i = 0; i < n; i++)
-        more |= !known(c->servers, old, &v[i]);
+        more |= !rpc_client_known(c->servers, old, &v[i]);
     if (!more && n == old)
         return 0;
-    shuffle(v, n);
+    rpc_client_shuffle(v, n);
     for (size_t i = 0; i < n + c->n_given; i++) {
         if (i >= n)
             v[i] = c->servers[old + i - n];
@@ -451,8 +451,8 @@ rpc_set_servers(struct rpc_client *c, const struct str_list *servers, struct err
     c->n_servers = n + c->n_given;
     c->servers = mem_array(c, struct addr, c->n_servers);
     memcpy(c->servers, v, c->n_servers * sizeof(*v));
-    c->next = same(&c->servers[0], &c->at) ? 1 % c->n_servers : 0;
-    if (more && (n > 1 || !same(&c->servers[0], &c->at)))
+    c->next = rpc_client_same(&c->servers[0], &c->at) ? 1 % c->n_servers : 0;
+    if (more && (n > 1 || !rpc_client_same(&c->servers[0], &c->at)))
         rebalance_in(c, RPC_REBALANCE_MS +
                             (int64_t)(rand_u64() % (RPC_REBALANCE_MAX_MS - RPC_REBALANCE_MS)));
     return 1;
@@ -463,7 +463,7 @@ rpc_servers(const struct rpc_client *c, const void *ctx)
 {
     struct str_list l = {0};
     char text[ADDR_TEXT];
-    size_t n = learned(c) > 0 ? learned(c) : c->n_given;
+    size_t n = rpc_client_learned(c) > 0 ? rpc_client_learned(c) : c->n_given;
     for (size_t i = 0; i < n; i++)
         list_add(ctx, l, mem_strdup(ctx, addr_format(&c->servers[i], text)));
     return l;
@@ -492,8 +492,8 @@ rpc_dial(struct loop *l, const struct str_list *servers, const char *from, struc
     struct rpc_client *c = client_make(l, &(struct rpc_link_config){.peer = "server",
                                                                     .send = send_out,
                                                                     .queued = queued_out,
-                                                                    .wanted = wanted,
-                                                                    .mute = mute});
+                                                                    .wanted = rpc_client_wanted,
+                                                                    .mute = rpc_client_mute});
 
     if (servers->n == 0)
         err_set(e, -ERR_INVALID, "no server address given");
@@ -505,7 +505,7 @@ rpc_dial(struct loop *l, const struct str_list *servers, const char *from, struc
             err_set(e, -ERR_INVALID, "address to connect from is too long");
     c->n_servers = c->n_given = servers->n;
     if (!e->code)
-        shuffle(c->servers, c->n_servers);
+        rpc_client_shuffle(c->servers, c->n_servers);
     if (e->code) {
         rpc_client_close(c);
         return NULL;

@@ -101,7 +101,7 @@ rest_cb(void *arg)
 
 /* Counts what is kept of a frame that is not complete; false: the connection must go. */
 static bool
-hold(struct conn *c)
+rpc_server_hold(struct conn *c)
 {
     struct rpc_server *s = c->server;
     s->held += c->reader.in.len - c->held;
@@ -119,7 +119,7 @@ hold(struct conn *c)
 
 /* What follows the byte goes along; nothing more is read here. */
 static void
-give(struct conn *c, const uint8_t *p, size_t n)
+rpc_server_give_conn(struct conn *c, const uint8_t *p, size_t n)
 {
     int fd = transport_give(c->stream->t);
     if (fd >= 0)
@@ -137,7 +137,7 @@ on_data(void *arg, const uint8_t *p, size_t n)
 
     if (!c->link) {
         if (c->server->other != 0 && p[0] == c->server->other) {
-            give(c, p + 1, n - 1);
+            rpc_server_give_conn(c, p + 1, n - 1);
             return;
         }
         if (p[0] != RPC_PROTOCOL_BYTE) {
@@ -149,7 +149,7 @@ on_data(void *arg, const uint8_t *p, size_t n)
         n--;
     }
     int r = rpc_reader_feed(&c->reader, p, n);
-    if (c->link && (r < 0 || !hold(c)))
+    if (c->link && (r < 0 || !rpc_server_hold(c)))
         stream_close(c->stream);
 }
 

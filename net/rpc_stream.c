@@ -39,13 +39,13 @@ struct rpc_stream {
 };
 
 static struct rpc_stream *
-self(const struct transport *t)
+rpc_stream_self(const struct transport *t)
 {
     return (struct rpc_stream *)(uintptr_t)t;
 }
 
 static struct rpc_head
-head(const struct rpc_stream *s, enum rpc_kind caller_kind)
+rpc_stream_head(const struct rpc_stream *s, enum rpc_kind caller_kind)
 {
     unsigned kind = s->ours ? caller_kind : (unsigned)caller_kind + CALLER_KINDS;
     return (struct rpc_head){
@@ -130,7 +130,7 @@ has_room(struct rpc_link *l)
 static void
 send_some(struct rpc_stream *s)
 {
-    struct rpc_head h = head(s, RPC_KIND_DATA);
+    struct rpc_head h = rpc_stream_head(s, RPC_KIND_DATA);
     struct buf v[2] = {BUF_INIT(RPC_HEAD), BUF_INIT(RPC_STREAM_FRAME)};
     size_t n = fifo_len(&s->out) < s->credit ? fifo_len(&s->out) : s->credit;
 
@@ -164,7 +164,7 @@ rpc_stream_turns(struct rpc_link *l)
 /* --- life --- */
 
 static void
-detach(struct rpc_stream *s)
+rpc_stream_detach(struct rpc_stream *s)
 {
     if (s->link == NULL)
         return;
@@ -191,7 +191,7 @@ rpc_stream_count(const struct rpc_link *l, bool ours)
 static void soon_cb(void *arg);
 
 static void
-soon(struct rpc_stream *s)
+rpc_stream_soon(struct rpc_stream *s)
 {
     if (s->soon == NULL)
         s->soon = timer_start(s->loop, 0, soon_cb, s);
@@ -199,9 +199,9 @@ soon(struct rpc_stream *s)
 
 /* The reader has so many bytes more. */
 static void
-took(struct rpc_stream *s, size_t n)
+rpc_stream_took(struct rpc_stream *s, size_t n)
 {
-    struct rpc_head h = head(s, RPC_KIND_GRANT);
+    struct rpc_head h = rpc_stream_head(s, RPC_KIND_GRANT);
     struct buf b = BUF_INIT(RPC_HEAD + 4);
 
     s->taken += n;
@@ -228,13 +228,13 @@ tell_end(struct rpc_stream *s)
 
 /* What came while nobody read, in pieces as a socket has them. */
 static void
-deliver(struct rpc_stream *s)
+rpc_stream_deliver(struct rpc_stream *s)
 {
     while (fifo_len(&s->in) > 0 && s->reading && !s->closing) {
         size_t n = fifo_len(&s->in) < STREAM_READ_SIZE ? fifo_len(&s->in) : STREAM_READ_SIZE;
         s->base.up->got(s->base.arg, s->in.b.data + s->in.at, n);
         fifo_took(&s->in, n);
-        took(s, n);
+        rpc_stream_took(s, n);
     }
     tell_end(s);
 }
@@ -246,7 +246,7 @@ soon_cb(void *arg)
 
     s->soon = NULL;
     if (!s->closing) {
-        deliver(s);
+        rpc_stream_deliver(s);
         return;
     }
     fifo_drop(&s->in);
@@ -256,7 +256,7 @@ soon_cb(void *arg)
 void
 rpc_stream_over(struct rpc_stream *s, int status)
 {
-    detach(s);
+    rpc_stream_detach(s);
     s->status = status;
     tell_end(s);
 }
@@ -300,7 +300,7 @@ rpc_stream_frame(struct rpc_stream *s, const struct rpc_head *h, const uint8_t *
         return true;
     }
     s->base.up->got(s->base.arg, body, h->len);
-    took(s, h->len);
+    rpc_stream_took(s, h->len);
     return true;
 }
 
@@ -309,11 +309,11 @@ rpc_stream_frame(struct rpc_stream *s, const struct rpc_head *h, const uint8_t *
 static int
 stream_read_op(struct transport *t, bool on)
 {
-    struct rpc_stream *s = self(t);
+    struct rpc_stream *s = rpc_stream_self(t);
 
     s->reading = on;
     if (on && (fifo_len(&s->in) > 0 || s->link == NULL))
-        soon(s);
+        rpc_stream_soon(s);
     return 0;
 }
 
@@ -321,7 +321,7 @@ stream_read_op(struct transport *t, bool on)
 static bool
 send_whole(struct rpc_stream *s, struct buf *bufs, size_t n)
 {
-    struct rpc_head h = head(s, RPC_KIND_DATA);
+    struct rpc_head h = rpc_stream_head(s, RPC_KIND_DATA);
     struct buf v[TRANSPORT_BUFS_MAX] = {BUF_INIT(RPC_HEAD)};
     size_t total = 0;
 
@@ -344,7 +344,7 @@ send_whole(struct rpc_stream *s, struct buf *bufs, size_t n)
 static int
 stream_write_op(struct transport *t, struct buf *bufs, size_t n)
 {
-    struct rpc_stream *s = self(t);
+    struct rpc_stream *s = rpc_stream_self(t);
 
     if (s->link != NULL && send_whole(s, bufs, n))
         return 0;
@@ -368,7 +368,7 @@ stream_write_op(struct transport *t, struct buf *bufs, size_t n)
 static size_t
 stream_queued_op(const struct transport *t)
 {
-    return fifo_len(&self(t)->out);
+    return fifo_len(&rpc_stream_self(t)->out);
 }
 
 static int
@@ -382,14 +382,14 @@ stream_shutdown_op(struct transport *t)
 static void
 stream_close_op(struct transport *t)
 {
-    struct rpc_stream *s = self(t);
+    struct rpc_stream *s = rpc_stream_self(t);
     struct rpc_link *l = s->link;
 
     s->closing = true;
-    soon(s);
+    rpc_stream_soon(s);
     if (l == NULL)
         return;
-    struct rpc_head h = head(s, RPC_KIND_DATA);
+    struct rpc_head h = rpc_stream_head(s, RPC_KIND_DATA);
     h.kind = s->ours ? RPC_KIND_CANCEL : RPC_KIND_BACK_END;
     if (s->ours)
         rpc_calls_forget(l, s->id);
@@ -400,7 +400,7 @@ stream_close_op(struct transport *t)
     } else {
         rpc_link_put_head(l, &h);
     }
-    detach(s);
+    rpc_stream_detach(s);
 }
 
 static const struct transport_ops ops = {
@@ -442,7 +442,7 @@ rpc_stream_take(struct rpc_stream *s, const char *peer)
 void
 rpc_stream_drop(struct rpc_stream *s)
 {
-    detach(s);
+    rpc_stream_detach(s);
     fifo_drop(&s->in);
     talloc_free(s);
 }

@@ -85,7 +85,7 @@ rpc_reader_done(struct rpc_reader *r)
 /* Whole frames of p[0..n); *used counts their bytes. Of the next one at most the head, if it brings
  * bytes of a stream. */
 static int
-frames(struct rpc_reader *r, const uint8_t *p, size_t n, size_t *used)
+rpc_wire_frames(struct rpc_reader *r, const uint8_t *p, size_t n, size_t *used)
 {
     struct rpc_head h;
 
@@ -125,7 +125,7 @@ more_frame(struct rpc_reader *r, const uint8_t *p, size_t n, size_t *used)
     buf_put(in, p, *used);
     if (buf_error(in) || *used < want)
         return buf_error(in) ? -ERR_LIMIT : 0;
-    int rc = frames(r, in->data, in->len, &done);
+    int rc = rpc_wire_frames(r, in->data, in->len, &done);
     if (rc == 0 && done > 0)
         buf_done(in);
     return rc;
@@ -151,7 +151,7 @@ rpc_reader_feed(struct rpc_reader *r, const uint8_t *p, size_t n)
         size_t used = 0;
         int rc = r->data.len > 0 ? more_data(r, p, n, &used)
                  : r->in.len > 0 ? more_frame(r, p, n, &used)
-                                 : frames(r, p, n, &used);
+                                 : rpc_wire_frames(r, p, n, &used);
         if (rc != 0)
             return rc;
         if (used == 0) { /* the begin of one */

@@ -43,7 +43,7 @@ stream_close(struct stream *s)
 }
 
 static size_t
-queued(const struct stream *s)
+stream_bytes_queued(const struct stream *s)
 {
     return s->t->ops->queued(s->t);
 }
@@ -67,7 +67,7 @@ on_ended(void *arg, int status)
     if (status < 0) {
         close_with(s, status);
     } else if (s->finishing) {
-        if (queued(s) == 0)
+        if (stream_bytes_queued(s) == 0)
             close_with(s, 0);
     } else if (s->ops->on_eof) {
         s->ops->on_eof(s->arg);
@@ -93,7 +93,7 @@ stream_read(struct stream *s, bool on)
 size_t
 stream_queued(const struct stream *s)
 {
-    return s->closing ? 0 : queued(s);
+    return s->closing ? 0 : stream_bytes_queued(s);
 }
 
 static void stall_cb(void *arg);
@@ -113,7 +113,7 @@ stall_cb(void *arg)
 {
     struct stream *s = arg;
     s->stall = NULL;
-    if (s->enqueued - queued(s) < s->stall_goal)
+    if (s->enqueued - stream_bytes_queued(s) < s->stall_goal)
         close_with(s, -ERR_TIMEOUT);
     else
         stall_watch(s);
@@ -129,7 +129,7 @@ linger_cb(void *arg)
 
 /* All is written: the end that stream_finish asked for. */
 static void
-finished(struct stream *s)
+stream_finished(struct stream *s)
 {
     if (s->closing || s->linger)
         return;
@@ -147,8 +147,8 @@ stream_finish(struct stream *s, int64_t linger_ms)
         return;
     s->finishing = true;
     s->linger_ms = linger_ms;
-    if (queued(s) == 0)
-        finished(s);
+    if (stream_bytes_queued(s) == 0)
+        stream_finished(s);
 }
 
 void
@@ -157,7 +157,7 @@ stream_end(struct stream *s)
     if (s->closing || s->finishing || s->ended)
         return;
     s->ended = true;
-    if (queued(s) == 0)
+    if (stream_bytes_queued(s) == 0)
         (void)s->t->ops->shutdown(s->t);
 }
 
@@ -170,13 +170,13 @@ on_wrote(void *arg, int status)
         close_with(s, status);
         return;
     }
-    size_t left = queued(s);
+    size_t left = stream_bytes_queued(s);
     if (left == 0)
         timer_stop(TAKE(s->stall));
     if (left == 0 && s->ended && !s->finishing)
         (void)s->t->ops->shutdown(s->t);
     if (left == 0 && s->finishing)
-        finished(s);
+        stream_finished(s);
     else if (s->above && left < STREAM_LOW_WATER) {
         s->above = false;
         if (s->ops->on_drain && !s->finishing)
@@ -204,14 +204,14 @@ stream_write(struct stream *s, struct buf *bufs, size_t n)
             buf_done(&bufs[i]);
         return;
     }
-    size_t before = queued(s);
+    size_t before = stream_bytes_queued(s);
     int r = s->t->ops->write(s->t, bufs, n);
     if (r < 0) {
         close_with(s, r);
         return;
     }
-    s->enqueued += queued(s) - before;
-    if (queued(s) >= STREAM_LOW_WATER)
+    s->enqueued += stream_bytes_queued(s) - before;
+    if (stream_bytes_queued(s) >= STREAM_LOW_WATER)
         s->above = true;
     stall_watch(s);
 }

@@ -45,7 +45,7 @@ struct write_req {
 };
 
 static struct uv_transport *
-self(const struct transport *t)
+transport_self(const struct transport *t)
 {
     return (struct uv_transport *)(uintptr_t)t;
 }
@@ -80,7 +80,7 @@ read_cb(uv_stream_t *h, ssize_t n, const uv_buf_t *b)
 static int
 socket_read(struct transport *base, bool on)
 {
-    struct uv_transport *t = self(base);
+    struct uv_transport *t = transport_self(base);
     return on ? uv_read_start(&t->h.stream, alloc_cb, read_cb) : uv_read_stop(&t->h.stream);
 }
 
@@ -133,7 +133,7 @@ queue_rest(struct uv_transport *t, struct buf *bufs, size_t n, size_t skip)
 static int
 socket_write(struct transport *base, struct buf *bufs, size_t n)
 {
-    struct uv_transport *t = self(base);
+    struct uv_transport *t = transport_self(base);
     uv_buf_t v[TRANSPORT_BUFS_MAX] = {0};
     size_t total = 0;
     int sent = 0;
@@ -157,7 +157,7 @@ socket_write(struct transport *base, struct buf *bufs, size_t n)
 static size_t
 socket_queued(const struct transport *base)
 {
-    return self(base)->h.stream.write_queue_size;
+    return transport_self(base)->h.stream.write_queue_size;
 }
 
 /* --- the end --- */
@@ -175,7 +175,7 @@ socket_shutdown(struct transport *base)
     uv_shutdown_t *req = calloc(1, sizeof(*req));
 
     ASSERT(req != NULL);
-    int r = uv_shutdown(req, &self(base)->h.stream, shutdown_cb);
+    int r = uv_shutdown(req, &transport_self(base)->h.stream, shutdown_cb);
     if (r < 0)
         free(req);
     return r;
@@ -191,7 +191,7 @@ closed_cb(uv_handle_t *h)
 static void
 socket_close(struct transport *base)
 {
-    struct uv_transport *t = self(base);
+    struct uv_transport *t = transport_self(base);
 
     t->closing = true;
     if (t->resolving) {
@@ -226,7 +226,7 @@ transport_socket(struct loop *l, bool is_unix)
 }
 
 static void
-tune(struct uv_transport *t)
+transport_tune(struct uv_transport *t)
 {
     if (t->h.handle.type != UV_TCP)
         return;
@@ -246,7 +246,7 @@ connect_cb(uv_connect_t *req, int status)
     if (t->closing)
         return;
     if (status == 0)
-        tune(t);
+        transport_tune(t);
     t->base.up->connected(t->base.arg, status);
 }
 
@@ -287,7 +287,7 @@ resolve_cb(uv_getaddrinfo_t *req, int status, struct addrinfo *res)
 }
 
 static int
-resolve(struct uv_transport *t, const struct addr *a)
+transport_resolve(struct uv_transport *t, const struct addr *a)
 {
     char port[8];
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
@@ -322,7 +322,7 @@ bind_from(struct uv_transport *t, const char *from)
 int
 transport_connect(struct transport *base, const struct addr *a)
 {
-    struct uv_transport *t = self(base);
+    struct uv_transport *t = transport_self(base);
     struct sockaddr_storage ss = {0};
     int r = a->from[0] != '\0' && !a->is_unix ? bind_from(t, a->from) : 0;
 
@@ -335,7 +335,7 @@ transport_connect(struct transport *base, const struct addr *a)
     if (uv_ip4_addr(a->host, a->port, (struct sockaddr_in *)&ss) == 0 ||
         uv_ip6_addr(a->host, a->port, (struct sockaddr_in6 *)&ss) == 0)
         return connect_tcp(t, (struct sockaddr *)&ss);
-    return resolve(t, a);
+    return transport_resolve(t, a);
 }
 
 /* --- addresses --- */
@@ -359,11 +359,11 @@ addr_of(struct addr *ret, const struct sockaddr_storage *ss)
 bool
 transport_accept(struct transport *base, uv_stream_t *listening)
 {
-    struct uv_transport *t = self(base);
+    struct uv_transport *t = transport_self(base);
 
     if (uv_accept(listening, &t->h.stream) < 0)
         return false;
-    tune(t);
+    transport_tune(t);
     return true;
 }
 
@@ -371,7 +371,7 @@ int
 transport_give(const struct transport *base)
 {
     uv_os_fd_t fd;
-    if (uv_fileno(&self(base)->h.handle, &fd) != 0) {
+    if (uv_fileno(&transport_self(base)->h.handle, &fd) != 0) {
         errno = EBADF;
         return -1;
     }
@@ -381,17 +381,17 @@ transport_give(const struct transport *base)
 bool
 transport_adopt(struct transport *base, int fd)
 {
-    struct uv_transport *t = self(base);
+    struct uv_transport *t = transport_self(base);
     if (uv_tcp_open(&t->h.tcp, fd) < 0)
         return false;
-    tune(t);
+    transport_tune(t);
     return true;
 }
 
 void
 transport_peer(const struct transport *base, struct addr *ret)
 {
-    struct uv_transport *t = self(base);
+    struct uv_transport *t = transport_self(base);
     struct sockaddr_storage ss = {0};
     int len = sizeof(ss);
 
@@ -405,7 +405,7 @@ void
 transport_patience(const struct transport *base, unsigned ms)
 {
     uv_os_fd_t fd;
-    if (uv_fileno(&self(base)->h.handle, &fd) == 0)
+    if (uv_fileno(&transport_self(base)->h.handle, &fd) == 0)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 }
 
@@ -413,5 +413,5 @@ bool
 transport_fds_short(const struct transport *base, unsigned kept)
 {
     uv_os_fd_t fd;
-    return uv_fileno(&self(base)->h.handle, &fd) == 0 && fd_near_limit(fd, kept);
+    return uv_fileno(&transport_self(base)->h.handle, &fd) == 0 && fd_near_limit(fd, kept);
 }

@@ -42,13 +42,13 @@ new_id(void *arg, char out[UUID_TEXT])
 }
 
 static void
-post(void *arg, env_fn *fn, void *x)
+env_on_loop(void *arg, env_fn *fn, void *x)
 {
     loop_post(arg, fn, x);
 }
 
 static struct timer *
-timer(void *arg, int64_t delay_ms, env_fn *fn, void *x)
+env_timer_loop(void *arg, int64_t delay_ms, env_fn *fn, void *x)
 {
     return timer_start(arg, delay_ms, fn, x);
 }
@@ -61,7 +61,7 @@ timer_end(void *arg, struct timer *t)
 }
 
 static void
-work(void *arg, env_fn *fn, env_fn *done, void *x)
+env_work_loop(void *arg, env_fn *fn, env_fn *done, void *x)
 {
     loop_work(arg, fn, done, x);
 }
@@ -69,6 +69,6 @@ work(void *arg, env_fn *fn, env_fn *done, void *x)
 void
 env_of_loop(struct env *ret, struct loop *l)
 {
-    *ret = (struct env){mono_ns, boot_ns, wall_ns,   random_u64, new_id,
-                        post,    timer,   timer_end, work,       l};
+    *ret = (struct env){mono_ns,     boot_ns,        wall_ns,   random_u64,    new_id,
+                        env_on_loop, env_timer_loop, timer_end, env_work_loop, l};
 }

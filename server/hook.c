@@ -102,7 +102,7 @@ as_value(const void *ctx, const struct type *t, const void *obj)
 
 /* A list "NodeIDs" has what is a "NodeID". */
 static bool
-lists(const struct value_pair *p, const char *key, const struct value *want)
+hook_lists(const struct value_pair *p, const char *key, const struct value *want)
 {
     size_t n = strlen(key);
 
@@ -116,7 +116,7 @@ lists(const struct value_pair *p, const char *key, const struct value *want)
 
 /* "NodeID" is the ID of what a member "Node" holds, too. */
 static bool
-named(const char *key, const char *parent, const char *member)
+hook_named(const char *key, const char *parent, const char *member)
 {
     size_t n = strlen(str_or(parent, ""));
 
@@ -125,25 +125,25 @@ named(const char *key, const char *parent, const char *member)
 }
 
 static bool
-finds(const struct value *v, const char *parent, const char *key, const struct value *want)
+hook_finds(const struct value *v, const char *parent, const char *key, const struct value *want)
 {
     for (size_t i = 0; v->kind == VALUE_LIST && i < v->list.n; i++)
-        if (finds(v->list.v[i], parent, key, want))
+        if (hook_finds(v->list.v[i], parent, key, want))
             return true;
     for (size_t i = 0; v->kind == VALUE_MAP && i < v->map.n; i++) {
         const struct value_pair *p = &v->map.v[i];
-        if ((named(key, parent, p->k) && value_equal(p->v, want)) || lists(p, key, want) ||
-            finds(p->v, p->k, key, want))
+        if ((hook_named(key, parent, p->k) && value_equal(p->v, want)) ||
+            hook_lists(p, key, want) || hook_finds(p->v, p->k, key, want))
             return true;
     }
     return false;
 }
 
 static bool
-matches(const struct rule *r, const struct value *what)
+hook_matches(const struct rule *r, const struct value *what)
 {
     for (size_t i = 0; r->match != NULL && i < r->match->map.n; i++)
-        if (!finds(what, NULL, r->match->map.v[i].k, r->match->map.v[i].v))
+        if (!hook_finds(what, NULL, r->match->map.v[i].k, r->match->map.v[i].v))
             return false;
     return true;
 }
@@ -158,15 +158,15 @@ is_point(const char *point, const char *what, const char *stage)
 
 /* NULL: nobody holds it. With the mutex. */
 static struct held *
-hold(const char *what, const char *stage, const struct type *t, const void *obj,
-     const struct test_go *go)
+hook_hold(const char *what, const char *stage, const struct type *t, const void *obj,
+          const struct test_go *go)
 {
     for (struct rule *r = ended != NULL && go->s == ended ? NULL : rules; r != NULL; r = r->next) {
         if (r->left == 0 || !is_point(r->point, what, stage))
             continue;
         struct held *h = mem_new(r, struct held);
         h->what = as_value(h, t, obj);
-        if (!matches(r, h->what)) {
+        if (!hook_matches(r, h->what)) {
             mem_free(h);
             continue;
         }
@@ -186,7 +186,7 @@ test_hook_hold(const char *what, const char *stage, const struct type *t, const 
     if (atomic_load(&n_rules) == 0)
         return false;
     pthread_mutex_lock(&mutex);
-    bool held = hold(what, stage, t, obj, go) != NULL;
+    bool held = hook_hold(what, stage, t, obj, go) != NULL;
     pthread_mutex_unlock(&mutex);
     return held;
 }
@@ -217,7 +217,7 @@ test_hook_apply(const struct intent *in)
     if (atomic_load(&n_rules) == 0)
         return;
     pthread_mutex_lock(&mutex);
-    struct held *h = hold(method_of(in), "apply", &type_intent, in, &go);
+    struct held *h = hook_hold(method_of(in), "apply", &type_intent, in, &go);
     while (h != NULL && !h->released)
         pthread_cond_wait(&freed, &mutex);
     mem_free(h);

@@ -41,7 +41,7 @@ filter_ok(struct request *a, const struct type *whole)
 
 /* Writes what is held, as fast as it is read; then asks for more, or ends. */
 static void
-pump(void *user)
+answer_list_pump(void *user)
 {
     struct request *a = user;
     struct parts *p = a->parts;
@@ -75,7 +75,7 @@ pump(void *user)
 }
 
 static void
-gone(struct request *a)
+answer_list_gone(struct request *a)
 {
     http_stream_end(a->req);
 }
@@ -92,15 +92,15 @@ on_error(struct request *a, const struct err *e)
 }
 
 static void
-stream(struct request *a)
+answer_list_stream(struct request *a)
 {
     a->parts->streaming = true;
-    a->gone = gone;
+    a->gone = answer_list_gone;
     struct query_meta m = a->parts->meta;
     m.next_token = NULL;
     reply_meta(a, &m);
-    http_stream_start(a->req, 200, "application/json", pump);
-    pump(a);
+    http_stream_start(a->req, 200, "application/json", answer_list_pump);
+    answer_list_pump(a);
 }
 
 static int
@@ -124,9 +124,9 @@ void
 parts_more(struct request *a)
 {
     if (a->parts->streaming)
-        pump(a);
+        answer_list_pump(a);
     else if (a->parts->held.len >= API_LIST_WHOLE)
-        stream(a);
+        answer_list_stream(a);
     else
         a->parts->ask(a);
 }
@@ -138,10 +138,10 @@ parts_end(struct request *a)
 
     p->complete = true;
     if (p->streaming) {
-        pump(a);
+        answer_list_pump(a);
     } else if (p->held.len > API_ANSWER_MAX) {
         /* one part, which is larger than is queued at once */
-        stream(a);
+        answer_list_stream(a);
     } else {
         reply_meta(a, &p->meta);
         reply_text(a, &p->held, "application/json");
@@ -165,7 +165,7 @@ take_rows(struct listing *g, const struct query_meta *m)
 }
 
 static void
-finish(struct request *a)
+answer_list_finish(struct request *a)
 {
     struct listing *g = listing_of(a);
 
@@ -196,7 +196,7 @@ on_part(struct request *a, const void *resp)
     g->wanted -= (int64_t)m->n;
     a->asked.per_page = !paged ? 0 : g->wanted > 0 ? g->wanted : -1;
     if (str_empty(m->next_token) || (paged && m->full))
-        finish(a);
+        answer_list_finish(a);
     else if (paged && p->held.len > API_ANSWER_MAX)
         reply_fail(a, 413, "the page is larger than %d MiB: ask for smaller ones (per_page)",
                    API_ANSWER_MAX >> 20);

@@ -74,7 +74,7 @@ is_prometheus(const struct request *a)
 }
 
 static struct gauge *
-add(struct gauges *g, const char *name, double value)
+metrics_add(struct gauges *g, const char *name, double value)
 {
     struct gauge *x = mem_new(g, struct gauge);
     x->name = name;
@@ -87,7 +87,7 @@ add(struct gauges *g, const char *name, double value)
 }
 
 static void
-label(struct gauges *g, struct gauge *x, const char *k, const char *v)
+metrics_label(struct gauges *g, struct gauge *x, const char *k, const char *v)
 {
     str_map_set(g, &x->labels, k, str_or(v, ""));
 }
@@ -95,9 +95,9 @@ label(struct gauges *g, struct gauge *x, const char *k, const char *v)
 static void
 add_labelled(struct gauges *g, const struct str_map *labels, const char *name, double value)
 {
-    struct gauge *x = add(g, name, value);
+    struct gauge *x = metrics_add(g, name, value);
     for (size_t i = 0; i < labels->n; i++)
-        label(g, x, labels->v[i].k, labels->v[i].v);
+        metrics_label(g, x, labels->v[i].k, labels->v[i].v);
 }
 
 static void
@@ -114,7 +114,7 @@ add_process(struct gauges *g)
             ;
         for (; *rss >= '0' && *rss <= '9'; rss++)
             kb = kb * 10 + (uint64_t)(*rss - '0');
-        add(g, "nomad.runtime.alloc_bytes", (double)kb * 1024);
+        metrics_add(g, "nomad.runtime.alloc_bytes", (double)kb * 1024);
     }
 }
 
@@ -164,7 +164,7 @@ add_host(struct gauges *g, struct client *c)
     struct host_stats *s = client_host_stats(c, g);
     struct str_map l = {0};
 
-    add(g, "nomad.client.uptime", (double)s->uptime);
+    metrics_add(g, "nomad.client.uptime", (double)s->uptime);
     add_fields(g, &l, HOST, &type_host_stats, s);
     for (size_t i = 0; i < s->cpu.n; i++) {
         str_map_set(g, &l, "cpu", str_or(s->cpu.v[i]->cpu, ""));
@@ -238,10 +238,10 @@ add_given(struct gauges *g, struct client *c, const struct node *n)
     struct given sum = {0};
 
     client_each_live(c, sum_given, &sum);
-    add(g, "nomad.client.allocated.cpu", (double)sum.cpu);
-    add(g, "nomad.client.allocated.memory", (double)sum.memory);
-    add(g, "nomad.client.allocated.max_memory", (double)sum.memory_max);
-    add(g, "nomad.client.allocated.disk", (double)sum.disk);
+    metrics_add(g, "nomad.client.allocated.cpu", (double)sum.cpu);
+    metrics_add(g, "nomad.client.allocated.memory", (double)sum.memory);
+    metrics_add(g, "nomad.client.allocated.max_memory", (double)sum.memory_max);
+    metrics_add(g, "nomad.client.allocated.disk", (double)sum.disk);
     const struct node_resources *has = n ? n->node_resources : NULL;
     const struct node_reserved_resources *kept = n ? n->reserved_resources : NULL;
     if (!has || !has->cpu || !has->memory || !has->disk)
@@ -251,9 +251,10 @@ add_given(struct gauges *g, struct client *c, const struct node *n)
         sum.memory += (int64_t)kept->memory->memory_mb;
         sum.disk += (int64_t)kept->disk->disk_mb;
     }
-    add(g, "nomad.client.unallocated.cpu", (double)(has->cpu->cpu_shares - sum.cpu));
-    add(g, "nomad.client.unallocated.memory", (double)(has->memory->memory_mb - sum.memory));
-    add(g, "nomad.client.unallocated.disk", (double)(has->disk->disk_mb - sum.disk));
+    metrics_add(g, "nomad.client.unallocated.cpu", (double)(has->cpu->cpu_shares - sum.cpu));
+    metrics_add(g, "nomad.client.unallocated.memory",
+                (double)(has->memory->memory_mb - sum.memory));
+    metrics_add(g, "nomad.client.unallocated.disk", (double)(has->disk->disk_mb - sum.disk));
 }
 
 static void
@@ -274,9 +275,9 @@ add_client(struct gauges *g, struct client *c, bool tasks)
         str_map_set(g, &g->base, "node_scheduling_eligibility",
                     str_or(n->scheduling_eligibility, ""));
     }
-    add(g, "nomad.client.allocations.running", (double)info.allocs_running);
-    add(g, "nomad.client.allocations.pending", (double)info.allocs_pending);
-    add(g, "nomad.client.allocations.terminal", (double)info.allocs_terminal);
+    metrics_add(g, "nomad.client.allocations.running", (double)info.allocs_running);
+    metrics_add(g, "nomad.client.allocations.pending", (double)info.allocs_pending);
+    metrics_add(g, "nomad.client.allocations.terminal", (double)info.allocs_terminal);
     add_given(g, c, n);
     add_host(g, c);
     if (tasks)
@@ -305,10 +306,10 @@ add_raft(struct gauges *g, struct server *s, const struct server_figures *f)
     auto_mem void *tmp = mem_ctx("raft");
     struct server_info i;
     server_info(s, tmp, &i);
-    add(g, "nomad.raft.lastIndex", (double)i.last);
-    add(g, "nomad.raft.peers", (double)i.peers);
+    metrics_add(g, "nomad.raft.lastIndex", (double)i.last);
+    metrics_add(g, "nomad.raft.peers", (double)i.peers);
     if (i.last_contact_ms != INT64_MAX)
-        add(g, "nomad.raft.leader.lastContact", (double)i.last_contact_ms);
+        metrics_add(g, "nomad.raft.leader.lastContact", (double)i.last_contact_ms);
     add_count(g, "nomad.raft.apply", f->writes);
     add_count(g, "nomad.raft.state.follower", f->entered[0]);
     add_count(g, "nomad.raft.state.candidate", f->entered[1]);
@@ -322,7 +323,7 @@ add_gossip(struct gauges *g, struct server *s)
 {
     struct server_gossip_figures f;
     server_gossip_figures(s, &f);
-    add(g, "nomad.memberlist.health.score", (double)f.health);
+    metrics_add(g, "nomad.memberlist.health.score", (double)f.health);
     add_count(g, "nomad.memberlist.degraded.stalls", f.stalls);
     add_count(g, "nomad.memberlist.msg.denied", f.denied);
     add_count(g, "nomad.memberlist.udp.sent", f.sent);
@@ -337,23 +338,23 @@ add_server(struct gauges *g, struct server *s)
     struct server_figures f;
 
     server_figures(s, &f);
-    add(g, "nomad.nomad.leader.is_leader", server_is_leader(s) ? 1 : 0);
-    add(g, "nomad.nomad.broker.total_ready", (double)f.evals_ready);
-    add(g, "nomad.nomad.broker.total_unacked", (double)f.evals_unacked);
-    add(g, "nomad.nomad.broker.total_pending", (double)f.evals_pending);
-    add(g, "nomad.nomad.broker.total_waiting", (double)f.evals_waiting);
-    add(g, "nomad.nomad.blocked_evals.total_blocked", (double)f.evals_blocked);
-    add(g, "nomad.nomad.plan.queue_depth", (double)f.plans);
-    add(g, "nomad.nomad.heartbeat.active", (double)f.heartbeats);
-    add(g, "nomad.raft.thread.main.longest_ms", (double)f.raft_turn_ns / 1e6);
-    add(g, "nomad.raft.thread.fsm.longest_ms", (double)f.apply_turn_ns / 1e6);
-    add(g, "nomad.raft.appliedIndex", (double)server_applied(s));
+    metrics_add(g, "nomad.nomad.leader.is_leader", server_is_leader(s) ? 1 : 0);
+    metrics_add(g, "nomad.nomad.broker.total_ready", (double)f.evals_ready);
+    metrics_add(g, "nomad.nomad.broker.total_unacked", (double)f.evals_unacked);
+    metrics_add(g, "nomad.nomad.broker.total_pending", (double)f.evals_pending);
+    metrics_add(g, "nomad.nomad.broker.total_waiting", (double)f.evals_waiting);
+    metrics_add(g, "nomad.nomad.blocked_evals.total_blocked", (double)f.evals_blocked);
+    metrics_add(g, "nomad.nomad.plan.queue_depth", (double)f.plans);
+    metrics_add(g, "nomad.nomad.heartbeat.active", (double)f.heartbeats);
+    metrics_add(g, "nomad.raft.thread.main.longest_ms", (double)f.raft_turn_ns / 1e6);
+    metrics_add(g, "nomad.raft.thread.fsm.longest_ms", (double)f.apply_turn_ns / 1e6);
+    metrics_add(g, "nomad.raft.appliedIndex", (double)server_applied(s));
     add_raft(g, s, &f);
     add_gossip(g, s);
 }
 
 static struct gauges *
-collect(struct request *a)
+metrics_collect(struct request *a)
 {
     struct gauges *g = mem_new(a, struct gauges);
     struct api *api = a->api;
@@ -361,9 +362,9 @@ collect(struct request *a)
     str_map_set(g, &g->base, "host", str_or(api->name, ""));
     g->uptime_s = (double)(clock_mono_ns() - api->started_ns) / NS_PER_S;
     add_process(g);
-    add(g, "nomad.runtime.loop.longest_ms", (double)loop_longest_turn_ns(api->loop) / 1e6);
-    add(g, "nomad.nomad.agent.http.connections",
-        api->http ? (double)http_server_conns(api->http) : 0);
+    metrics_add(g, "nomad.runtime.loop.longest_ms", (double)loop_longest_turn_ns(api->loop) / 1e6);
+    metrics_add(g, "nomad.nomad.agent.http.connections",
+                api->http ? (double)http_server_conns(api->http) : 0);
     if (api->server)
         add_server(g, api->server);
     if (api->client)
@@ -602,10 +603,10 @@ add_summary(struct jobs *j, const struct job_list_stub *stub, const char *group,
 
     str_map_set(g, &g->base, "host", j->host);
     for (size_t i = 0; i < ARRAY_LEN(v); i++) {
-        struct gauge *x = add(g, summary_names[i], (double)v[i]);
-        label(g, x, "job", stub->id);
-        label(g, x, "namespace", stub->namespace);
-        label(g, x, "task_group", group);
+        struct gauge *x = metrics_add(g, summary_names[i], (double)v[i]);
+        metrics_label(g, x, "job", stub->id);
+        metrics_label(g, x, "namespace", stub->namespace);
+        metrics_label(g, x, "task_group", group);
         if (j->prometheus)
             put_sample(&j->text[i], x);
         else
@@ -645,12 +646,13 @@ jobs_free(struct jobs *j)
 }
 
 static void
-answer(struct request *a, const struct jobs *jobs)
+metrics_answer(struct request *a, const struct jobs *jobs)
 {
-    struct gauges *g = collect(a);
+    struct gauges *g = metrics_collect(a);
 
     for (size_t i = 0; jobs && i < ARRAY_LEN(job_states); i++)
-        add(g, mem_printf(g, "nomad.nomad.job_status.%s", job_states[i]), (double)jobs->states[i]);
+        metrics_add(g, mem_printf(g, "nomad.nomad.job_status.%s", job_states[i]),
+                    (double)jobs->states[i]);
     if (is_prometheus(a))
         send_prometheus(a, g, jobs);
     else
@@ -663,7 +665,7 @@ static bool
 jobs_error(struct request *a, const struct err *e)
 {
     (void)e;
-    answer(a, NULL);
+    metrics_answer(a, NULL);
     return true;
 }
 
@@ -675,9 +677,9 @@ part_added(void *arg)
     struct jobs *j = arg;
 
     if (j->broken)
-        answer(j->a, NULL);
+        metrics_answer(j->a, NULL);
     else if (str_empty(j->list.next_token))
-        answer(j->a, j);
+        metrics_answer(j->a, j);
     else
         call_server(j->a, RPC_JOB_LIST, &j->r, jobs_part);
 }
@@ -711,7 +713,7 @@ metrics_get(struct request *a)
         return;
     }
     if (!a->api->server) {
-        answer(a, NULL);
+        metrics_answer(a, NULL);
         return;
     }
     struct jobs *j = mem_new(a, struct jobs);

@@ -29,7 +29,7 @@ struct passed {
 };
 
 static void
-pull(void *user)
+other_node_pull(void *user)
 {
     struct request *a = user;
     struct passed *f = a->user;
@@ -45,7 +45,7 @@ on_head(void *arg, const struct http_resp *r)
     if (!f->ask || f->started)
         return;
     f->started = true;
-    http_stream_start(f->ask->req, r->status, http_resp_header(r, "content-type"), pull);
+    http_stream_start(f->ask->req, r->status, http_resp_header(r, "content-type"), other_node_pull);
 }
 
 /* A WebSocket is passed on byte by byte. */
@@ -83,7 +83,7 @@ on_tunnel(void *arg, const struct http_resp *r)
     for (size_t i = 0; i < r->n_headers; i++)
         if (ws_header(r->headers[i].k))
             http_header_add(f->ask->req, r->headers[i].k, r->headers[i].v);
-    http_tunnel_start(f->ask->req, tunnel_data, pull);
+    http_tunnel_start(f->ask->req, tunnel_data, other_node_pull);
     return true;
 }
 
@@ -144,7 +144,7 @@ on_gone(struct request *a)
 
 /* What goes on beside the request itself: who asks, and a WebSocket's handshake if it is one. */
 static bool
-passes(const struct http_req *r, const char *name)
+other_node_passes(const struct http_req *r, const char *name)
 {
     return strcmp(name, "x-nomad-token") == 0 || strcmp(name, "authorization") == 0 ||
            (http_header(r, "sec-websocket-key") && ws_header(name));
@@ -158,14 +158,14 @@ pass_headers(struct request *a, struct http_pair **ret)
     size_t n = 0;
 
     for (size_t i = 0; i < r->n_headers; i++)
-        if (passes(r, r->headers[i].k))
+        if (other_node_passes(r, r->headers[i].k))
             v[n++] = r->headers[i];
     *ret = v;
     return n;
 }
 
 static void
-opened(void *arg, const struct err *e, const void *resp)
+other_node_opened(void *arg, const struct err *e, const void *resp)
 {
     struct passed *f = arg;
 
@@ -182,8 +182,8 @@ connect_node(struct passed *f, const char *node_id)
     struct rpc_envelope env = {.region = a->env.region, .auth_token = a->env.auth_token};
     struct rpc_request q = {RPC_CLIENT_HTTP, &r, &env, API_CALL_MS};
 
-    return http_client_over(a->api->loop,
-                            rpc_link_open(rpc_client_link(a->api->servers), &q, opened, f));
+    return http_client_over(
+        a->api->loop, rpc_link_open(rpc_client_link(a->api->servers), &q, other_node_opened, f));
 }
 
 void

@@ -51,7 +51,7 @@ not_found(struct request *a)
 /* Doubled slashes are cleaned by a redirect, as Go's mux does; with 307, so that a PUT stays one.
  */
 static bool
-redirect(struct request *a)
+router_redirect(struct request *a)
 {
     const char *t = a->req->target, *authority = strstr(t, "://");
     if (*t != '/' && authority) /* the absolute form (RFC 9112, 3.2.2) */
@@ -90,7 +90,7 @@ longest_prefix(const struct request *a)
 /* The route of the request. Plain ids come last, since they may hold slashes; but "/plan" is no job
  * of that name. */
 static const struct route *
-find(struct request *a, unsigned verb, bool *wrong_method)
+router_find(struct request *a, unsigned verb, bool *wrong_method)
 {
     size_t prefix = longest_prefix(a);
 
@@ -122,7 +122,7 @@ on_close(void *user)
 }
 
 static void
-handle(struct api *api, struct http_req *req, bool passed_on)
+router_handle(struct api *api, struct http_req *req, bool passed_on)
 {
     struct request *a = mem_new(req, struct request);
     unsigned verb = verb_of(req->method);
@@ -133,9 +133,9 @@ handle(struct api *api, struct http_req *req, bool passed_on)
     a->passed_on = passed_on;
     req->user = a;
     req->on_close = on_close;
-    if (!guard_host(&a->api->guard, req) || redirect(a) || route_later(a, verb))
+    if (!guard_host(&a->api->guard, req) || router_redirect(a) || route_later(a, verb))
         return;
-    const struct route *r = find(a, verb, &wrong_method);
+    const struct route *r = router_find(a, verb, &wrong_method);
     if (r != NULL) {
         a->route = r;
         bool changes = verb != VERB_GET || (r->verbs & VERB_UNSAFE);
@@ -153,13 +153,13 @@ handle(struct api *api, struct http_req *req, bool passed_on)
 void
 api_handle(void *arg, struct http_req *req)
 {
-    handle(arg, req, false);
+    router_handle(arg, req, false);
 }
 
 void
 api_handle_passed_on(void *arg, struct http_req *req)
 {
-    handle(arg, req, true);
+    router_handle(arg, req, true);
 }
 
 size_t

@@ -36,7 +36,7 @@ status_leader(struct request *a)
 }
 
 static void
-strings(struct request *a, const char *const *v, size_t n)
+routes_agent_strings(struct request *a, const char *const *v, size_t n)
 {
     struct value *list = value_list(a);
     for (size_t i = 0; i < n; i++)
@@ -48,7 +48,7 @@ static void
 peers_done(struct request *a, const void *resp)
 {
     const struct status_leader_response *r = resp;
-    strings(a, r->peers.v, r->peers.n);
+    routes_agent_strings(a, r->peers.v, r->peers.n);
 }
 
 static void
@@ -61,11 +61,11 @@ static void
 regions_done(struct request *a, const void *resp)
 {
     const struct regions_response *r = resp;
-    strings(a, r->regions.v, r->regions.n);
+    routes_agent_strings(a, r->regions.v, r->regions.n);
 }
 
 static void
-regions(struct request *a)
+routes_agent_regions(struct request *a)
 {
     a->env.region = a->api->region; /* any server knows all of them */
     call_server(a, RPC_STATUS_REGIONS, mem_new(a, struct empty), regions_done);
@@ -74,7 +74,7 @@ regions(struct request *a)
 /* The keys by which identities of workloads are checked: none is given out, so no signature is
  * good. */
 static void
-jwks(struct request *a)
+routes_agent_jwks(struct request *a)
 {
     struct value *keys = value_map(a);
 
@@ -85,7 +85,7 @@ jwks(struct request *a)
 /* --- agent --- */
 
 static void
-set(struct value *map, const char *k, const char *v)
+routes_agent_set(struct value *map, const char *k, const char *v)
 {
     value_map_set(map, k, value_str(map, str_or(v, "")));
 }
@@ -93,7 +93,7 @@ set(struct value *map, const char *k, const char *v)
 static void
 set_u64(struct value *map, const char *k, uint64_t v)
 {
-    set(map, k, LOG_U64(v));
+    routes_agent_set(map, k, LOG_U64(v));
 }
 
 /* Of a server. */
@@ -109,29 +109,29 @@ server_stats(struct request *a, struct value *stats)
 
     server_info(api->server, a, &i);
     server_gossip_figures(api->server, &g);
-    set(s, "server", "true");
-    set(s, "leader", server_is_leader(api->server) ? "true" : "false");
-    set(s, "leader_addr", i.leader_addr);
-    set(s, "bootstrap", i.expect <= 1 ? "true" : "false");
+    routes_agent_set(s, "server", "true");
+    routes_agent_set(s, "leader", server_is_leader(api->server) ? "true" : "false");
+    routes_agent_set(s, "leader_addr", i.leader_addr);
+    routes_agent_set(s, "bootstrap", i.expect <= 1 ? "true" : "false");
     set_u64(s, "known_regions", i.regions);
     value_map_set(stats, "nomad", s);
-    set(raft, "state", roles[i.role]);
+    routes_agent_set(raft, "state", roles[i.role]);
     set_u64(raft, "num_peers", i.peers > 0 ? i.peers - 1 : 0);
     set_u64(raft, "term", i.term);
     set_u64(raft, "last_log_index", i.last);
     set_u64(raft, "commit_index", i.commit);
     if (i.last_contact_ms == INT64_MAX)
-        set(raft, "last_contact", "never");
+        routes_agent_set(raft, "last_contact", "never");
     else if (snprintf(contact, sizeof(contact), "%lldms", (long long)i.last_contact_ms) > 0)
-        set(raft, "last_contact", i.last_contact_ms == 0 ? "0" : contact);
-    set(raft, "protocol_version", "3");
+        routes_agent_set(raft, "last_contact", i.last_contact_ms == 0 ? "0" : contact);
+    routes_agent_set(raft, "protocol_version", "3");
     set_u64(raft, "applied_index", server_applied(api->server));
     value_map_set(stats, "raft", raft);
     set_u64(serf, "members", i.members);
     set_u64(serf, "failed", i.failed);
     set_u64(serf, "left", i.left);
     set_u64(serf, "health_score", g.health);
-    set(serf, "encrypted", g.encrypted ? "true" : "false");
+    routes_agent_set(serf, "encrypted", g.encrypted ? "true" : "false");
     value_map_set(stats, "serf", serf);
 }
 
@@ -142,10 +142,10 @@ runtime_stats(struct value *stats)
     struct utsname u;
 
     if (uname(&u) == 0)
-        set(r, "arch", mem_strdup(r, u.machine));
-    set(r, "kernel.name", "linux");
-    set(r, "version", "C, " __VERSION__);
-    set(r, "cpu_count", LOG_I64(sysconf(_SC_NPROCESSORS_ONLN)));
+        routes_agent_set(r, "arch", mem_strdup(r, u.machine));
+    routes_agent_set(r, "kernel.name", "linux");
+    routes_agent_set(r, "version", "C, " __VERSION__);
+    routes_agent_set(r, "cpu_count", LOG_I64(sysconf(_SC_NPROCESSORS_ONLN)));
     value_map_set(stats, "runtime", r);
 }
 
@@ -156,10 +156,11 @@ stats_of(struct request *a)
     struct value *stats = value_map(a), *paddock = value_map(stats);
     char dur[DURATION_TEXT];
 
-    set(paddock, "version", api->version);
-    set(paddock, "api_release", NOMAD_VERSION);
-    set(paddock, "pid", LOG_I64(getpid()));
-    set(paddock, "uptime",
+    routes_agent_set(paddock, "version", api->version);
+    routes_agent_set(paddock, "api_release", NOMAD_VERSION);
+    routes_agent_set(paddock, "pid", LOG_I64(getpid()));
+    routes_agent_set(
+        paddock, "uptime",
         duration_format((clock_mono_ns() - api->started_ns) / NS_PER_S * NS_PER_S, dur));
     set_u64(paddock, "http_connections", api->http ? http_server_conns(api->http) : 0);
     value_map_set(stats, "paddock", paddock);
@@ -170,12 +171,13 @@ stats_of(struct request *a)
         struct value *c = value_map(stats);
         struct client_info info;
         client_info(api->client, &info);
-        set(c, "node_id", info.node_id);
-        set(c, "known_servers", info.known_servers);
+        routes_agent_set(c, "node_id", info.node_id);
+        routes_agent_set(c, "known_servers", info.known_servers);
         set_u64(c, "num_allocations", info.allocs);
-        set(c, "heartbeat_ttl", duration_format(info.heartbeat_ttl_ns, dur));
-        set(c, "last_heartbeat",
-            info.last_heartbeat_ns < 0 ? "never" : duration_format(info.last_heartbeat_ns, dur));
+        routes_agent_set(c, "heartbeat_ttl", duration_format(info.heartbeat_ttl_ns, dur));
+        routes_agent_set(c, "last_heartbeat",
+                         info.last_heartbeat_ns < 0 ? "never"
+                                                    : duration_format(info.last_heartbeat_ns, dur));
         value_map_set(stats, "client", c);
     }
     return stats;
@@ -204,12 +206,12 @@ send_self(struct request *a, const struct agent_member *m)
     struct value *cfg = a->api->cfg ? config_value(a, a->api->cfg) : value_map(a);
     struct value *v = value_map(cfg);
 
-    set(v, "Version", NOMAD_VERSION);
-    set(v, "VersionMetadata", "");
-    set(v, "VersionPrerelease", "");
-    set(v, "Revision", "");
+    routes_agent_set(v, "Version", NOMAD_VERSION);
+    routes_agent_set(v, "VersionMetadata", "");
+    routes_agent_set(v, "VersionPrerelease", "");
+    routes_agent_set(v, "Revision", "");
     value_map_set(cfg, "Version", v);
-    set(cfg, "PaddockVersion", a->api->version);
+    routes_agent_set(cfg, "PaddockVersion", a->api->version);
     value_map_set(self, "config", cfg);
     value_map_set(self, "member", m ? value_of(a, &type_agent_member, m) : value_map(a));
     value_map_set(self, "stats", stats_of(a));
@@ -319,7 +321,7 @@ agent_servers(struct request *a)
 {
     struct str_list l = rpc_servers(a->api->servers, a);
     if (l.n > 0)
-        strings(a, l.v, l.n);
+        routes_agent_strings(a, l.v, l.n);
     else /* the one in this process */
         call_server(a, RPC_STATUS_LEADER, mem_new(a, struct empty), peers_done);
 }
@@ -363,7 +365,7 @@ system_gc(struct request *a)
 }
 
 static bool
-refused(struct request *a, const struct err *e)
+routes_agent_refused(struct request *a, const struct err *e)
 {
     if (e->code != -ERR_INVALID)
         return false;
@@ -373,7 +375,7 @@ refused(struct request *a, const struct err *e)
 
 /* The one value of a parameter that is there; NULL with `wrong` set. */
 static const char *
-only(const struct request *a, const char *name, const char **wrong)
+routes_agent_only(const struct request *a, const char *name, const char **wrong)
 {
     const char *v = NULL;
     for (size_t i = 0; i < a->req->n_query; i++) {
@@ -399,10 +401,10 @@ one_peer(struct request *a)
     if (id == address)
         wrong = id ? "must specify either id or address" : "must specify id or address";
     else if (id)
-        r->id = only(a, "id", &wrong);
+        r->id = routes_agent_only(a, "id", &wrong);
     else
-        r->address = only(a, "address", &wrong);
-    a->on_error = refused;
+        r->address = routes_agent_only(a, "address", &wrong);
+    a->on_error = routes_agent_refused;
     if (wrong == NULL)
         return r;
     reply_fail(a, 400, "%s", wrong);
@@ -418,7 +420,7 @@ transfer_leadership(struct request *a)
 }
 
 static void
-removed(struct request *a, const void *resp)
+routes_agent_removed(struct request *a, const void *resp)
 {
     (void)resp;
     reply_json(a, &type_empty, NULL);
@@ -429,7 +431,7 @@ remove_peer(struct request *a)
 {
     struct raft_peer_request *r = one_peer(a);
     if (r != NULL)
-        call_server(a, RPC_OPERATOR_REMOVE_PEER, r, removed);
+        call_server(a, RPC_OPERATOR_REMOVE_PEER, r, routes_agent_removed);
 }
 
 static void
@@ -497,7 +499,7 @@ agent_force_leave(struct request *a)
     else if (str_empty(r->name))
         reply_fail(a, 400, "missing node to force leave");
     else
-        call_server(a, RPC_OPERATOR_REMOVE_PEER, r, removed);
+        call_server(a, RPC_OPERATOR_REMOVE_PEER, r, routes_agent_removed);
 }
 
 static void
@@ -507,7 +509,7 @@ scheduler_set(struct request *a)
 
     if (!c)
         return; /* answered, and gone */
-    a->on_error = refused;
+    a->on_error = routes_agent_refused;
     const char *cas = http_query(a->req, "cas");
     struct scheduler_set_request *r = mem_new(a, struct scheduler_set_request);
     r->scheduler_config = c;
@@ -521,8 +523,8 @@ scheduler_set(struct request *a)
 const struct route routes_agent[] = {
     {VERB_GET, "/v1/status/leader", NULL, status_leader, 0},
     {VERB_GET, "/v1/status/peers", NULL, status_peers, 0},
-    {VERB_GET, "/v1/regions", NULL, regions, 0},
-    {VERB_GET, "/.well-known/jwks.json", NULL, jwks, 0},
+    {VERB_GET, "/v1/regions", NULL, routes_agent_regions, 0},
+    {VERB_GET, "/.well-known/jwks.json", NULL, routes_agent_jwks, 0},
     {VERB_GET, "/v1/agent/self", NULL, agent_self, 0},
     {VERB_GET, "/v1/agent/health", NULL, agent_health, 0},
     {VERB_GET, "/v1/agent/servers", NULL, agent_servers, 0},

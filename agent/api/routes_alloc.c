@@ -93,7 +93,7 @@ page_deleted(struct request *a, const void *resp)
 
 /* False: the filter is malformed, which was answered. */
 static bool
-begin(struct request *a, const char *filter)
+routes_alloc_begin(struct request *a, const char *filter)
 {
     struct deletion *d = a->user = mem_new(a, struct deletion);
     struct err e = ERR_INIT;
@@ -109,7 +109,7 @@ begin(struct request *a, const char *filter)
 static void
 evals_count(struct request *a)
 {
-    if (!begin(a, a->list.filter))
+    if (!routes_alloc_begin(a, a->list.filter))
         return;
     struct deletion *d = a->user;
     d->counts = true;
@@ -133,7 +133,7 @@ evals_delete(struct request *a)
         call_server(a, RPC_EVAL_DELETE, r, method_done);
     } else if (r->eval_ids.n > 0) {
         reply_fail(a, 400, "evals cannot be deleted by both ID and filter");
-    } else if (begin(a, r->filter)) {
+    } else if (routes_alloc_begin(a, r->filter)) {
         struct deletion *d = a->user;
         d->del.skip = true;
         a->env.namespace = NS_ALL;

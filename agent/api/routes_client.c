@@ -147,7 +147,7 @@ stream_opened(void *arg, const struct err *e, struct client_stream *s)
 }
 
 static bool
-origin(struct request *a, struct client_stream_request *r)
+routes_client_origin(struct request *a, struct client_stream_request *r)
 {
     const char *o = str_or(http_query(a->req, "origin"), "start");
 
@@ -191,7 +191,7 @@ static void
 fs_readat(struct request *a)
 {
     struct client_stream_request r = {.kind = CLIENT_STREAM_FILE, .alloc_id = a->id};
-    if (!request_reaches_alloc(a) || !has_path(a) || !origin(a, &r))
+    if (!request_reaches_alloc(a) || !has_path(a) || !routes_client_origin(a, &r))
         return;
     r.path = path_param(a);
     if (!http_query(a->req, "offset"))
@@ -205,7 +205,7 @@ fs_stream(struct request *a)
 {
     struct client_stream_request r = {
         .kind = CLIENT_STREAM_FRAMES, .alloc_id = a->id, .follow = true};
-    if (!request_reaches_alloc(a) || !has_path(a) || !origin(a, &r) ||
+    if (!request_reaches_alloc(a) || !has_path(a) || !routes_client_origin(a, &r) ||
         !param_bool(a, "follow", &r.follow))
         return;
     r.path = http_query(a->req, "path");
@@ -216,8 +216,8 @@ static void
 fs_logs(struct request *a)
 {
     struct client_stream_request r = {.kind = CLIENT_STREAM_LOGS, .alloc_id = a->id};
-    if (!request_reaches_alloc(a) || !origin(a, &r) || !param_bool(a, "follow", &r.follow) ||
-        !param_bool(a, "plain", &r.plain))
+    if (!request_reaches_alloc(a) || !routes_client_origin(a, &r) ||
+        !param_bool(a, "follow", &r.follow) || !param_bool(a, "plain", &r.plain))
         return;
     r.task = http_query(a->req, "task");
     r.log_type = http_query(a->req, "type");

@@ -18,7 +18,7 @@ latest_done(struct request *a, const void *resp)
 }
 
 static void
-latest(struct request *a)
+routes_deployment_latest(struct request *a)
 {
     struct id_request *r = request_by_id(a);
 
@@ -27,6 +27,6 @@ latest(struct request *a)
 }
 
 const struct route routes_deployment[] = {
-    {VERB_GET, "/v1/job/", "/deployment", latest, 0},
+    {VERB_GET, "/v1/job/", "/deployment", routes_deployment_latest, 0},
     {0, NULL, NULL, NULL, 0},
 };

@@ -66,7 +66,7 @@ session_free(struct session *s)
 
 /* The session is over, from our side. */
 static void
-finish(struct session *s, unsigned code, const char *why)
+routes_exec_finish(struct session *s, unsigned code, const char *why)
 {
     ws_close(s->ws, code, why);
     session_free(s);
@@ -99,11 +99,11 @@ on_exited(void *arg, int code, int signal)
     struct session *s = arg;
     struct exec_result r = {.exit_code = signal ? 128 + signal : code};
     send_output(s, &(struct exec_output){.exited = true, .result = &r});
-    finish(s, WS_NORMAL, "");
+    routes_exec_finish(s, WS_NORMAL, "");
 }
 
 static void
-fail(struct session *s, int status, const char *why)
+routes_exec_fail(struct session *s, int status, const char *why)
 {
     size_t n = strlen(why);
     if (n > WS_REASON_MAX) { /* in full as what the command says; the frame has its beginning and
@@ -112,13 +112,13 @@ fail(struct session *s, int status, const char *why)
         send_stream(s, STDERR, &(struct exec_stream){.data = {(const uint8_t *)"\n", 1}});
         why = mem_printf(s, "%.*s ... %s", WS_REASON_MAX / 2 - 5, why, why + n - WS_REASON_MAX / 2);
     }
-    finish(s, status >= 500 ? WS_INTERNAL : WS_POLICY, why);
+    routes_exec_finish(s, status >= 500 ? WS_INTERNAL : WS_POLICY, why);
 }
 
 static void
 on_failed(void *arg, const struct err *e)
 {
-    fail(arg, err_http_status(e->code), str_or(e->text, err_name(e->code)));
+    routes_exec_fail(arg, err_http_status(e->code), str_or(e->text, err_name(e->code)));
 }
 
 static const struct client_exec_events task_events = {.output = on_output,
@@ -130,10 +130,10 @@ static const struct client_exec_events task_events = {.output = on_output,
 /* --- what the client says --- */
 
 static void
-start(struct session *s)
+routes_exec_start(struct session *s)
 {
     if (!s->api->client) {
-        finish(s, WS_INTERNAL, "the client role is stopping");
+        routes_exec_finish(s, WS_INTERNAL, "the client role is stopping");
         return;
     }
     /* for whoever asks later who was in a task; not the arguments, which may hold secrets */
@@ -146,21 +146,21 @@ static void
 on_handshake(struct session *s, const struct exec_handshake *h)
 {
     if (h->version != HANDSHAKE_VERSION)
-        finish(s, WS_POLICY, "unsupported version of the WebSocket handshake");
+        routes_exec_finish(s, WS_POLICY, "unsupported version of the WebSocket handshake");
     else
-        start(s); /* the token says who it is: without ACLs nobody asks */
+        routes_exec_start(s); /* the token says who it is: without ACLs nobody asks */
 }
 
 /* False: the session is over. */
 static bool
-input(struct session *s, const struct exec_stream *in)
+routes_exec_input(struct session *s, const struct exec_stream *in)
 {
     int rc = in->data.n > 0 ? client_exec_write(s->exec, in->data.v, in->data.n) : 0;
 
     if (rc == -EAGAIN) {
         ws_read(s->ws, false);
     } else if (rc < 0) {
-        finish(s, WS_POLICY, "more input than the command reads");
+        routes_exec_finish(s, WS_POLICY, "more input than the command reads");
         return false;
     }
     if (in->close)
@@ -173,7 +173,7 @@ on_input(struct session *s, const struct exec_input *in)
 {
     const struct exec_terminal *t = in->tty_size;
 
-    if (in->stdin && !input(s, in->stdin))
+    if (in->stdin && !routes_exec_input(s, in->stdin))
         return;
     if (t && s->req.tty && t->height > 0 && t->height <= UINT16_MAX && t->width > 0 &&
         t->width <= UINT16_MAX)
@@ -191,9 +191,9 @@ on_message(void *arg, const void *p, size_t n)
 
     if (json_decode(ctx, t, SLICE(p, n), BUDGET(2 * n + API_BODY_EXTRA), &obj, &e) < 0 ||
         (obj && codec_check(t, obj, &e) < 0))
-        finish(s, WS_POLICY, e.text);
+        routes_exec_finish(s, WS_POLICY, e.text);
     else if (!obj)
-        finish(s, WS_POLICY, "a message must be a JSON object");
+        routes_exec_finish(s, WS_POLICY, "a message must be a JSON object");
     else if (s->exec)
         on_input(s, obj);
     else
@@ -262,7 +262,7 @@ fail_in_session(struct request *a, int status, const char *text)
     s->api = a->api;
     s->ws = ws_accept(a->api->loop, a->req, &session_ops, s);
     if (s->ws)
-        fail(s, status, why);
+        routes_exec_fail(s, status, why);
     else
         talloc_free(s);
 }
@@ -316,5 +316,5 @@ alloc_exec(struct request *a)
     if (!s->ws)
         talloc_free(s);
     else if (!handshake)
-        start(s);
+        routes_exec_start(s);
 }

@@ -10,7 +10,7 @@
 #include "common/str.h"
 
 static uint64_t
-number(const struct type *t, const void *obj, const char *wire)
+routes_schema_number(const struct type *t, const void *obj, const char *wire)
 {
     const uint64_t *n = type_member(t, obj, wire);
     return n != NULL ? *n : 0;
@@ -98,7 +98,7 @@ route_call_body(struct request *a)
 
 /* "NodePool.GetNodePool": "node pool not found". */
 static const char *
-missing(struct request *a, const struct rpc_method *m)
+routes_schema_missing(struct request *a, const struct rpc_method *m)
 {
     size_t group = strcspn(m->name, "."), n = 0;
     char *text = mem_array(a, char, 2 * group + 1);
@@ -121,12 +121,13 @@ method_done(struct request *a, const void *resp)
 
     if (meta != NULL) {
         const void *obj = *(void *const *)type_member(t, resp, t->fields[0].wire);
-        reply_object(a, t->fields[0].sub, obj, *meta, missing(a, m));
+        reply_object(a, t->fields[0].sub, obj, *meta, routes_schema_missing(a, m));
         return;
     }
-    uint64_t index = number(t, resp, "Index");
+    uint64_t index = routes_schema_number(t, resp, "Index");
     if (index == 0)
-        index = number(t, resp, "JobModifyIndex") | number(t, resp, "NodeModifyIndex");
+        index = routes_schema_number(t, resp, "JobModifyIndex") |
+                routes_schema_number(t, resp, "NodeModifyIndex");
     if (m->flags & RPC_READ)
         reply_meta(a, &(struct query_meta){.index = index, .known_leader = true});
     else if (type_member(t, resp, "Index") != NULL)

@@ -45,7 +45,7 @@ body_of(struct request *a)
 }
 
 static void
-answered(void *arg, int status, const char *json)
+routes_test_answered(void *arg, int status, const char *json)
 {
     struct request *a = arg;
 
@@ -58,29 +58,29 @@ ask_leader(struct request *a, const char *what)
     struct value *body = body_of(a);
 
     if (body != NULL)
-        test_hook_ask(a->api->server, what, body, answered, a);
+        test_hook_ask(a->api->server, what, body, routes_test_answered, a);
 }
 
 static void
-step(struct request *a)
+routes_test_step(struct request *a)
 {
     ask_leader(a, "step");
 }
 
 static void
-scheduler(struct request *a)
+routes_test_scheduler(struct request *a)
 {
     ask_leader(a, "scheduler");
 }
 
 static void
-broker(struct request *a)
+routes_test_broker(struct request *a)
 {
     ask_leader(a, "broker");
 }
 
 static void
-ttl(struct request *a)
+routes_test_ttl(struct request *a)
 {
     ask_leader(a, "ttl");
 }
@@ -93,7 +93,7 @@ lossy_link(struct request *a)
 
 /* The rules of tests/lib/faults.h, under which the agent runs. */
 static void
-disk(struct request *a)
+routes_test_disk(struct request *a)
 {
     struct value *body = body_of(a);
     const struct value *rules = body != NULL ? value_get(body, "rules") : NULL;
@@ -114,7 +114,7 @@ disk(struct request *a)
 /* The process is gone, and with "lose_unsynced" what it wrote and did not sync: all of it, or by
  * "seed" a part. */
 static void
-crash(struct request *a)
+routes_test_crash(struct request *a)
 {
     struct value *body = body_of(a);
     const struct value *lose = body != NULL ? value_get(body, "lose_unsynced") : NULL;
@@ -146,11 +146,11 @@ state_hash(struct request *a)
     if (body == NULL || !param_int(a, "index", &index))
         return;
     value_map_set(body, "index", value_int(body, index));
-    test_hook_ask(a->api->server, "hash", body, answered, a);
+    test_hook_ask(a->api->server, "hash", body, routes_test_answered, a);
 }
 
 static void
-hold(struct request *a)
+routes_test_hold(struct request *a)
 {
     struct value *body = body_of(a), *ret = value_map(a);
 
@@ -170,7 +170,7 @@ hold(struct request *a)
 }
 
 static void
-release(struct request *a)
+routes_test_release(struct request *a)
 {
     struct value *body = body_of(a);
 
@@ -184,24 +184,24 @@ release(struct request *a)
 }
 
 static void
-held(struct request *a)
+routes_test_held(struct request *a)
 {
     if (body_of(a) != NULL)
         reply_value(a, test_hook_held(a));
 }
 
 const struct route routes_test[] = {
-    {VERB_WRITE | VERB_HERE, "/v1/test/hold", NULL, hold, 0},
-    {VERB_WRITE | VERB_HERE, "/v1/test/release", NULL, release, 0},
-    {VERB_GET | VERB_HERE, "/v1/test/held", NULL, held, 0},
-    {VERB_WRITE | VERB_HERE, "/v1/test/scheduler", NULL, scheduler, 0},
-    {VERB_WRITE | VERB_HERE, "/v1/test/scheduler/step", NULL, step, 0},
+    {VERB_WRITE | VERB_HERE, "/v1/test/hold", NULL, routes_test_hold, 0},
+    {VERB_WRITE | VERB_HERE, "/v1/test/release", NULL, routes_test_release, 0},
+    {VERB_GET | VERB_HERE, "/v1/test/held", NULL, routes_test_held, 0},
+    {VERB_WRITE | VERB_HERE, "/v1/test/scheduler", NULL, routes_test_scheduler, 0},
+    {VERB_WRITE | VERB_HERE, "/v1/test/scheduler/step", NULL, routes_test_step, 0},
     {VERB_WRITE | VERB_HERE, "/v1/test/link", NULL, lossy_link, 0},
-    {VERB_WRITE | VERB_HERE, "/v1/test/disk", NULL, disk, 0},
-    {VERB_WRITE | VERB_HERE, "/v1/test/crash", NULL, crash, 0},
-    {VERB_WRITE | VERB_HERE, "/v1/test/ttl", NULL, ttl, 0},
+    {VERB_WRITE | VERB_HERE, "/v1/test/disk", NULL, routes_test_disk, 0},
+    {VERB_WRITE | VERB_HERE, "/v1/test/crash", NULL, routes_test_crash, 0},
+    {VERB_WRITE | VERB_HERE, "/v1/test/ttl", NULL, routes_test_ttl, 0},
     {VERB_WRITE | VERB_HERE, "/v1/test/clock", NULL, move_clock, 0},
     {VERB_GET | VERB_HERE, "/v1/test/hash", NULL, state_hash, 0},
-    {VERB_GET | VERB_HERE, "/v1/test/broker", NULL, broker, 0},
+    {VERB_GET | VERB_HERE, "/v1/test/broker", NULL, routes_test_broker, 0},
     {0, NULL, NULL, NULL, 0},
 };

@@ -72,7 +72,7 @@ find_address(const void *ctx, const char *name, bool (*fits)(uint32_t ip))
 }
 
 static const char *
-evaluate(const void *ctx, const char *key, const char *expr, struct err *e)
+addr_evaluate(const void *ctx, const char *key, const char *expr, struct err *e)
 {
     static const char word[] = "GetInterfaceIP";
     char name[IF_NAMESIZE];
@@ -118,7 +118,7 @@ config_expand_addr(const void *ctx, const char *key, const char **addr, struct e
         from++;
     while (end > from && (end[-1] == ' ' || end[-1] == '\t'))
         end--;
-    const char *ip = evaluate(ctx, key, mem_strndup(ctx, from, (size_t)(end - from)), e);
+    const char *ip = addr_evaluate(ctx, key, mem_strndup(ctx, from, (size_t)(end - from)), e);
     if (ip == NULL)
         return e->code;
     *addr = mem_printf(ctx, "%.*s%s%s", (int)(open - *addr), *addr, ip, close + 2);

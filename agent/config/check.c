@@ -289,7 +289,7 @@ enum { BOOTSTRAP_EXPECT_MAX = 7 };
 enum { STATE_MAX_MB_LEAST = 64, STATE_MAX_MB_MOST = 4 << 20 };
 
 static size_t
-joins(const struct agent_server *s)
+check_joins(const struct agent_server *s)
 {
     return s->start_join.n + s->retry_join.n + s->server_join->start_join.n +
            s->server_join->retry_join.n;
@@ -326,7 +326,7 @@ check_cluster(const struct agent_config *c, struct err *e)
                        ": use 1, 3, 5 or 7; an even number of servers "
                        "survives no more failures than one less",
                        s->bootstrap_expect);
-    if (joins(s) == 0)
+    if (check_joins(s) == 0)
         return err_set(e, -ERR_INVALID,
                        "server.bootstrap_expect = %" PRId64
                        " needs addresses of the other servers: set "
@@ -363,7 +363,7 @@ check_server(struct looking *k)
         (s->state_max_mb < STATE_MAX_MB_LEAST || s->state_max_mb > STATE_MAX_MB_MOST))
         return err_set(e, -ERR_INVALID, "server.state_max_mb = %" PRId64 " is outside %d..%d",
                        s->state_max_mb, STATE_MAX_MB_LEAST, STATE_MAX_MB_MOST);
-    if (s->bootstrap_expect == 1 && joins(s) > 0 && !s->plain_rpc &&
+    if (s->bootstrap_expect == 1 && check_joins(s) > 0 && !s->plain_rpc &&
         !config_is_loopback(config_serf_addr(k->c)))
         list_add(
             k->ctx, *k->warnings,

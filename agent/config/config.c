@@ -17,8 +17,8 @@ is_json(const struct config_file *f)
 }
 
 static int
-parse(const void *ctx, const struct config_file *f, struct agent_config **ret,
-      struct str_list *warnings, const char **detail, struct err *e)
+config_parse(const void *ctx, const struct config_file *f, struct agent_config **ret,
+             struct str_list *warnings, const char **detail, struct err *e)
 {
     unsigned flags = HCL_LITERAL | (is_json(f) ? HCL_JSON : HCL_LOOSE);
     struct hcl_diags d = HCL_DIAGS_INIT;
@@ -91,7 +91,7 @@ config_load(const void *ctx, const struct config_flags *f, struct agent_config *
     for (size_t i = 0; r == 0 && i < given->files.n; i++) {
         struct agent_config *one = NULL;
         list_add(ctx, paths, given->files.v[i]->path);
-        r = parse(ctx, given->files.v[i], &one, warnings, &detail, e);
+        r = config_parse(ctx, given->files.v[i], &one, warnings, &detail, e);
         if (r == 0)
             config_merge(ctx, c, one);
     }

@@ -23,7 +23,7 @@
 #define INSTALLED "config" /* in the run directory */
 
 static bool
-wanted(const char *name)
+files_wanted(const char *name)
 {
     size_t n = strlen(name);
     if (str_prefix(name, ".#") || str_suffix(name, "~") ||
@@ -40,7 +40,7 @@ list_dir(const void *ctx, const char *path, struct str_list *ret, struct err *e)
         return err_errno(e, errno, "read configuration directory \"%s\"", path);
     struct str_list names = {NULL, 0};
     for (struct dirent *x; (x = readdir(d)) && names.n < CONFIG_FILES_MAX;)
-        if (wanted(x->d_name))
+        if (files_wanted(x->d_name))
             list_add(ctx, names, mem_strdup(ctx, x->d_name));
     closedir(d);
     if (names.n == CONFIG_FILES_MAX)

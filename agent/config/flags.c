@@ -42,7 +42,7 @@ struct flags_more {
 };
 
 static const struct opt *
-known(const void *ctx, struct config_flags *f, size_t more, size_t *ret_n)
+flags_known(const void *ctx, struct config_flags *f, size_t more, size_t *ret_n)
 {
     const struct opt rows[] = {
         {"config", OPT_LIST, &f->config, "path", "Configuration file or directory; repeatable.", 0},
@@ -89,7 +89,7 @@ const struct opt *
 config_options(const void *ctx, struct config_flags *f)
 {
     size_t n;
-    struct opt *t = (struct opt *)(uintptr_t)known(ctx, f, N_REFUSED, &n);
+    struct opt *t = (struct opt *)(uintptr_t)flags_known(ctx, f, N_REFUSED, &n);
     struct flags_more *m = mem_new(ctx, struct flags_more);
     m->f = f;
     f->more = m;
@@ -146,7 +146,7 @@ put_servers(const void *ctx, struct agent_client *c, const char *list)
 }
 
 static void
-append(const void *ctx, struct str_list *dst, const struct opt_list *src)
+flags_append(const void *ctx, struct str_list *dst, const struct opt_list *src)
 {
     for (size_t i = 0; i < src->n; i++)
         list_add(ctx, *dst, mem_strdup(ctx, src->v[i]));
@@ -174,8 +174,8 @@ config_apply_flags(const void *ctx, struct agent_config *c, const struct config_
     put_int(&s->raft_protocol, f->raft_protocol);
     s->rejoin_after_leave = s->rejoin_after_leave || f->rejoin;
     put_str(&s->encrypt_key, f->encrypt);
-    append(ctx, &s->start_join, &f->join);
-    append(ctx, &s->retry_join, &f->retry_join);
+    flags_append(ctx, &s->start_join, &f->join);
+    flags_append(ctx, &s->retry_join, &f->retry_join);
     put_int(&s->retry_max_attempts, f->retry_max);
     put_int(&s->retry_interval, f->retry_interval_ns);
     struct agent_client *cl = c->client;

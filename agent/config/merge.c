@@ -13,7 +13,7 @@
 static const char *const appended[] = {"Servers", "StartJoin", "RetryJoin", "DataDogTags"};
 
 static bool
-appends(const struct field *f)
+merge_appends(const struct field *f)
 {
     for (size_t i = 0; i < ARRAY_LEN(appended); i++)
         if (strcmp(f->wire, appended[i]) == 0)
@@ -21,7 +21,7 @@ appends(const struct field *f)
     return false;
 }
 
-static void merge(const void *ctx, const struct type *t, void *into, const void *from);
+static void merge_object(const void *ctx, const struct type *t, void *into, const void *from);
 
 static const char *
 label_of(const struct type *t, const void *obj)
@@ -43,7 +43,7 @@ merge_blocks(const void *ctx, const struct type *t, struct object_list *into,
             if (str_eq(label_of(t, into->v[k]), label))
                 same = into->v[k];
         if (same)
-            merge(ctx, t, same, from->v[i]);
+            merge_object(ctx, t, same, from->v[i]);
         else
             list_add(ctx, *into, from->v[i]);
     }
@@ -53,11 +53,11 @@ static void
 merge_list(const void *ctx, const struct field *f, void *into, const void *from)
 {
     const struct str_list *src = from;
-    if (src->n == 0 && (src->v == NULL || f->type == FT_STRUCT || appends(f)))
+    if (src->n == 0 && (src->v == NULL || f->type == FT_STRUCT || merge_appends(f)))
         return; /* an empty list of words that is set says something */
     if (f->type == FT_STRUCT) {
         merge_blocks(ctx, f->sub, into, from);
-    } else if (f->type == FT_STRING && appends(f)) {
+    } else if (f->type == FT_STRING && merge_appends(f)) {
         struct str_list *dst = into;
         struct str_list both = {mem_array(ctx, const char *, dst->n + src->n), 0};
         for (size_t i = 0; i < dst->n; i++)
@@ -93,7 +93,7 @@ merge_one(const void *ctx, const struct field *f, void *into, const void *from)
     if (f->type == FT_STRUCT) {
         void **dst = into, *src = *(void *const *)from;
         if (src && *dst)
-            merge(ctx, f->sub, *dst, src);
+            merge_object(ctx, f->sub, *dst, src);
         else if (src)
             *dst = src;
         return;
@@ -107,7 +107,7 @@ merge_one(const void *ctx, const struct field *f, void *into, const void *from)
 }
 
 static void
-merge(const void *ctx, const struct type *t, void *into, const void *from)
+merge_object(const void *ctx, const struct type *t, void *into, const void *from)
 {
     for (size_t i = 0; i < t->n_fields; i++) {
         const struct field *f = &t->fields[i];
@@ -128,7 +128,7 @@ merge(const void *ctx, const struct type *t, void *into, const void *from)
 void
 config_merge(const void *ctx, struct agent_config *into, const struct agent_config *from)
 {
-    merge(ctx, &type_agent_config, into, from);
+    merge_object(ctx, &type_agent_config, into, from);
 }
 
 #define NEED_BLOCK(parent, member, T)                        \

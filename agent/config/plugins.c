@@ -117,7 +117,7 @@ struct judged {
 };
 
 __attribute__((format(printf, 2, 3))) static void
-complain(struct judged *j, const char *fmt, ...)
+plugins_complain(struct judged *j, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -130,7 +130,7 @@ complain(struct judged *j, const char *fmt, ...)
 
 /* False, 0, an empty text and null only deny. */
 static bool
-denies(const struct value *v)
+plugins_denies(const struct value *v)
 {
     return v->kind == VALUE_NULL || (v->kind == VALUE_BOOL && !v->b) ||
            (v->kind == VALUE_STRING && !*v->str.s);
@@ -171,7 +171,7 @@ is_bool(const struct value *v)
 
 /* NULL: it is as it must be. */
 static const char *
-wanted(enum kind kind, const struct value *v)
+plugins_wanted(enum kind kind, const struct value *v)
 {
     int64_t ns;
     switch (kind) {
@@ -227,18 +227,19 @@ caps_line(const void *ctx, const struct value *v)
 }
 
 static void
-refuse(struct judged *j, const struct option *o, const struct value *v)
+plugins_refuse(struct judged *j, const struct option *o, const struct value *v)
 {
     if (o->kind == USERS)
-        complain(j,
-                 "%s is said for all drivers, by names and single uids: isolation { denied_users = "
-                 "[%s] }",
-                 o->name, users_line(j->ctx, v));
+        plugins_complain(
+            j,
+            "%s is said for all drivers, by names and single uids: isolation { denied_users = "
+            "[%s] }",
+            o->name, users_line(j->ctx, v));
     else if (o->kind == CAPS)
-        complain(j, "%s is said for all drivers: isolation { allowed_caps = %s }", o->name,
-                 caps_line(j->ctx, v));
+        plugins_complain(j, "%s is said for all drivers: isolation { allowed_caps = %s }", o->name,
+                         caps_line(j->ctx, v));
     else
-        complain(j, "%s: %s", o->name, o->why);
+        plugins_complain(j, "%s: %s", o->name, o->why);
 }
 
 /* --- blocks --- */
@@ -254,15 +255,15 @@ judge_block(struct judged *j, const char *block, const struct value *v)
         for (size_t n = 0; !k && n < ARRAY_LEN(keys); n++)
             if (str_eq(keys[n].block, block) && str_eq(keys[n].name, name))
                 k = &keys[n];
-        if (free || (k && (k->why || k->kind != BOOL) && denies(x)))
+        if (free || (k && (k->why || k->kind != BOOL) && plugins_denies(x)))
             continue;
-        const char *want = k ? wanted(k->kind, x) : NULL;
+        const char *want = k ? plugins_wanted(k->kind, x) : NULL;
         if (!k)
-            complain(j, "\"%s\" of %s is unknown or not supported", name, block);
+            plugins_complain(j, "\"%s\" of %s is unknown or not supported", name, block);
         else if (k->why)
-            complain(j, "%s of %s: %s", name, block, k->why);
+            plugins_complain(j, "%s of %s: %s", name, block, k->why);
         else if (want)
-            complain(j, "%s of %s must be %s", name, block, want);
+            plugins_complain(j, "%s of %s must be %s", name, block, want);
         else if (k->kind == BLOCK)
             judge_block(j, name, block_of(x));
     }
@@ -287,11 +288,13 @@ judge_gc(struct judged *j)
 {
     const struct value *dangling = block_of(in_block(j->p, "gc", "dangling_containers"));
     if (is_off(in_block(j->p, "gc", "container")))
-        complain(j, "gc: a container is removed when its task has ended: its output is in the "
-                    "task's log");
+        plugins_complain(j,
+                         "gc: a container is removed when its task has ended: its output is in the "
+                         "task's log");
     if (is_off(value_get(dangling, "enabled")))
-        complain(j, "gc: containers of this agent that no allocation owns are removed: take "
-                    "dangling_containers out");
+        plugins_complain(j,
+                         "gc: containers of this agent that no allocation owns are removed: take "
+                         "dangling_containers out");
 }
 
 static void
@@ -301,11 +304,11 @@ judge_auth(struct judged *j)
     const struct value *config = in_block(j->p, "auth", "config");
     const struct value *helper = in_block(j->p, "auth", "helper");
     if (config && config->kind == VALUE_STRING && config->str.s[0] != '/')
-        complain(j, "auth: config must be the path of a config.json of docker's");
+        plugins_complain(j, "auth: config must be the path of a config.json of docker's");
     if (helper && helper->kind == VALUE_STRING &&
         (strlen(helper->str.s) > HELPER_MAX || helper->str.s[strspn(helper->str.s, plain)]))
-        complain(j, "auth: helper must be the end of a program's name, as \"pass\" for "
-                    "docker-credential-pass");
+        plugins_complain(j, "auth: helper must be the end of a program's name, as \"pass\" for "
+                            "docker-credential-pass");
 }
 
 /* Checks the log driver as hand/allow.c checks that of a job. */
@@ -320,10 +323,11 @@ judge_logging(struct judged *j)
         for (size_t k = 0; !known && k < ARRAY_LEN(types); k++)
             known = str_eq(v->str.s, types[k]);
         if (!known)
-            complain(j,
-                     "logging: \"%s\" would have the engine send output elsewhere: it is in the "
-                     "task's log; remove the block",
-                     v->str.s);
+            plugins_complain(
+                j,
+                "logging: \"%s\" would have the engine send output elsewhere: it is in the "
+                "task's log; remove the block",
+                v->str.s);
     }
 }
 
@@ -334,8 +338,9 @@ judge_socket(struct judged *j)
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const struct value *v = value_get(block_of(j->p->config), names[i]);
         if (v && v->kind == VALUE_STRING && strncmp(v->str.s, "unix:///", 8) != 0)
-            complain(j, "endpoint, or socket_path, must be \"unix:///PATH\" of an engine on this "
-                        "machine");
+            plugins_complain(
+                j, "endpoint, or socket_path, must be \"unix:///PATH\" of an engine on this "
+                   "machine");
     }
 }
 
@@ -350,10 +355,10 @@ judge_unknown(struct judged *j, unsigned bit, const char *name)
         if (options[i].drivers & bit)
             known[n++] = options[i].name;
     const char *near = str_nearest(name, known, n);
-    complain(j, "option \"%s\" is unknown or not supported%s", name,
-             near     ? mem_printf(j->ctx, ": did you mean \"%s\"?", near)
-             : n == 0 ? ": what tasks may do is said in the isolation block"
-                      : "");
+    plugins_complain(j, "option \"%s\" is unknown or not supported%s", name,
+                     near     ? mem_printf(j->ctx, ": did you mean \"%s\"?", near)
+                     : n == 0 ? ": what tasks may do is said in the isolation block"
+                              : "");
 }
 
 static void
@@ -367,13 +372,13 @@ judge_option(struct judged *j, unsigned bit, const char *name, const struct valu
         judge_unknown(j, bit, name);
         return;
     }
-    if (denies(v))
+    if (plugins_denies(v))
         return;
-    const char *want = wanted(o->kind, v);
+    const char *want = plugins_wanted(o->kind, v);
     if (want)
-        complain(j, "%s must be %s", name, want);
+        plugins_complain(j, "%s must be %s", name, want);
     else if (o->kind >= REFUSED || (o->why && !is_off(v)))
-        refuse(j, o, v);
+        plugins_refuse(j, o, v);
     else if (o->kind == BLOCK)
         judge_block(j, name, block_of(v));
 }
@@ -385,16 +390,17 @@ config_plugin(const void *ctx, const struct agent_plugin *p, struct str_list *er
     const struct driver_can *can = driver_can(p->name);
     const struct value *config = block_of(p->config);
     if (config && config->kind != VALUE_MAP && config->kind != VALUE_NULL)
-        complain(&j, "config must be one block");
+        plugins_complain(&j, "config must be one block");
     for (size_t i = 0; config && config->kind == VALUE_MAP && i < config->map.n; i++) {
         const char *name = config->map.v[i].k;
         if (can)
             judge_option(&j, 1u << (can - drivers_can), name, config->map.v[i].v);
-        else if (!denies(config->map.v[i].v))
-            complain(&j,
-                     "there is no such driver in this release, so \"%s\" is promised in vain: "
-                     "remove the block (what is false in it may stay)",
-                     name);
+        else if (!plugins_denies(config->map.v[i].v))
+            plugins_complain(
+                &j,
+                "there is no such driver in this release, so \"%s\" is promised in vain: "
+                "remove the block (what is false in it may stay)",
+                name);
     }
     if (!can || can->launch)
         return;

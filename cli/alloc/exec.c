@@ -50,7 +50,7 @@ make_raw(struct session *s)
 }
 
 static void
-restore(struct session *s)
+exec_restore(struct session *s)
 {
     if (s->raw)
         (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &s->saved);
@@ -90,7 +90,7 @@ stop_input(struct session *s)
 
 /* The end of the session, from either side; the loop ends with it. */
 static void
-finish(struct session *s, int code)
+exec_finish(struct session *s, int code)
 {
     s->code = code;
     stop_input(s);
@@ -118,7 +118,7 @@ read_input(struct session *s)
     ssize_t n = read(STDIN_FILENO, block, sizeof(block));
 
     if (n > 0 && !escape_feed(&s->escape, block, (size_t)n, &out)) {
-        finish(s, 1); /* "~.": as if the connection had been cut */
+        exec_finish(s, 1); /* "~.": as if the connection had been cut */
         return;
     }
     if (out.len > 0)
@@ -183,7 +183,7 @@ on_open(void *arg)
 /* --- from the task --- */
 
 static bool
-put(FILE *f, const struct exec_stream *x)
+exec_put(FILE *f, const struct exec_stream *x)
 {
     return !x || x->data.n == 0 ||
            (fwrite(x->data.v, 1, x->data.n, f) == x->data.n && fflush(f) == 0);
@@ -198,16 +198,16 @@ on_message(void *arg, const void *p, size_t n)
     void *obj = NULL;
 
     if (json_decode(ctx, &type_exec_output, SLICE(p, n), BUDGET(MESSAGE_MEMORY), &obj, &e) < 0) {
-        restore(s);
-        finish(s, cmd_fail(s->c, "failed to exec into task: %s", e.text));
+        exec_restore(s);
+        exec_finish(s, cmd_fail(s->c, "failed to exec into task: %s", e.text));
         return;
     }
     const struct exec_output *o = obj;
-    if (o && (!put(s->c->out, o->stdout) || !put(s->c->err, o->stderr))) {
-        restore(s);
-        finish(s, cmd_fail(s->c, "failed to exec into task: writing the output failed"));
+    if (o && (!exec_put(s->c->out, o->stdout) || !exec_put(s->c->err, o->stderr))) {
+        exec_restore(s);
+        exec_finish(s, cmd_fail(s->c, "failed to exec into task: writing the output failed"));
     } else if (o && o->exited) {
-        finish(s, o->result ? (int)(o->result->exit_code & 0xff) : 0);
+        exec_finish(s, o->result ? (int)(o->result->exit_code & 0xff) : 0);
     }
 }
 
@@ -217,11 +217,11 @@ on_close(void *arg, unsigned code, const char *why)
     struct session *s = arg;
 
     s->ws = NULL;
-    restore(s);
+    exec_restore(s);
     if (*why)
-        finish(s, cmd_fail(s->c, "failed to exec into task: %s", why));
+        exec_finish(s, cmd_fail(s->c, "failed to exec into task: %s", why));
     else
-        finish(s, cmd_fail(s->c, "failed to exec into task: closed with code %u", code));
+        exec_finish(s, cmd_fail(s->c, "failed to exec into task: closed with code %u", code));
 }
 
 static const struct ws_ops session_ops = {
@@ -234,11 +234,11 @@ on_signal(void *arg, int sig)
     if (sig == SIGWINCH)
         send_size(s);
     else if (s->ws)
-        finish(s, 1);
+        exec_finish(s, 1);
 }
 
 static int
-run(struct session *s, const char *target)
+exec_run(struct session *s, const char *target)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
     struct err e = ERR_INIT;
@@ -251,7 +251,7 @@ run(struct session *s, const char *target)
         loop_run(s->loop);
     else
         s->code = cmd_fail(s->c, "failed to exec into task: %s", e.text);
-    restore(s);
+    exec_restore(s);
     loop_free(s->loop);
     return s->code;
 }
@@ -276,7 +276,7 @@ struct exec_opts {
 };
 
 static int
-start(struct cmd *c, const struct exec_opts *o)
+exec_start(struct cmd *c, const struct exec_opts *o)
 {
     struct session s = {.c = c, .tty = o->tty, .input_open = o->in};
     const struct allocation *a =
@@ -289,8 +289,8 @@ start(struct cmd *c, const struct exec_opts *o)
     if (!command)
         return cmd_fail(c, "The command is too long: at most %d bytes", HTTP_HEADER_BYTES_MAX);
     escape_init(&s.escape, o->tty && !str_eq(o->escape, "none") ? o->escape[0] : 0);
-    return run(&s, api_target(c, "/v1/client/allocation/%/exec", a->id, "task", task, "command",
-                              command, "tty", o->tty ? "true" : "false", NULL));
+    return exec_run(&s, api_target(c, "/v1/client/allocation/%/exec", a->id, "task", task,
+                                   "command", command, "tty", o->tty ? "true" : "false", NULL));
 }
 
 int
@@ -321,5 +321,5 @@ cmd_alloc_exec(struct cmd *c)
         return cmd_fail(c, "-i must be enabled if running with tty");
     if (!str_eq(o.escape, "none") && strlen(o.escape) != 1)
         return cmd_fail(c, "-e requires 'none' or a single character");
-    return start(c, &o);
+    return exec_start(c, &o);
 }

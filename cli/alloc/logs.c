@@ -27,7 +27,7 @@ struct log {
 
 /* offset < 0: from the beginning; else so many bytes before the end. */
 static char *
-target(const struct log *l, const char *type, bool follow, int64_t offset)
+logs_target(const struct log *l, const char *type, bool follow, int64_t offset)
 {
     return api_target(l->c, "/v1/client/fs/logs/%", l->alloc, "task", l->task, "type", type,
                       "follow", fmt_bool(follow), "plain", "true", "origin",
@@ -93,9 +93,9 @@ static int
 follow_both(const struct log *l)
 {
     struct follow f = {.c = l->c, .loop = loop_new()};
-    f.code = follow_start(&f, 0, target(l, "stdout", true, 0), l->c->out);
+    f.code = follow_start(&f, 0, logs_target(l, "stdout", true, 0), l->c->out);
     if (!f.code)
-        f.code = follow_start(&f, 1, target(l, "stderr", true, 0), l->c->err);
+        f.code = follow_start(&f, 1, logs_target(l, "stderr", true, 0), l->c->err);
     if (!f.code)
         loop_run(f.loop);
     int code = f.code;
@@ -115,7 +115,7 @@ static char *
 window_target(void *arg, int64_t window)
 {
     const struct log *l = arg;
-    return target(l, type_of(l->o), false, window);
+    return logs_target(l, type_of(l->o), false, window);
 }
 
 static int
@@ -134,7 +134,7 @@ last_lines(struct log *l)
     s.begin = s.kept.len;
     s.cut = s.begin > 0;
     buf_done(&s.kept);
-    return stream_get(l->c, "reading logs", target(l, type_of(l->o), true, window), &s);
+    return stream_get(l->c, "reading logs", logs_target(l, type_of(l->o), true, window), &s);
 }
 
 static int
@@ -153,7 +153,7 @@ show_logs(struct log *l)
     if (from_end && o->bytes < 0)
         return last_lines(l);
     struct sink s = {.c = l->c, .to = l->c->out};
-    return stream_get(l->c, "reading logs", target(l, type_of(o), o->follow, o->bytes), &s);
+    return stream_get(l->c, "reading logs", logs_target(l, type_of(o), o->follow, o->bytes), &s);
 }
 
 /* A task that never started has written nothing; who follows waits for it. */

@@ -18,7 +18,7 @@ struct status_opts {
 /* --- finding --- */
 
 static struct allocation *
-get(struct cmd *c, const char *id)
+status_get(struct cmd *c, const char *id)
 {
     return api_read(c, api_target(c, "/v1/allocation/%", id, NULL), &type_allocation,
                     "Error querying allocation");
@@ -37,7 +37,7 @@ struct allocation *
 alloc_find(struct cmd *c, const char *prefix)
 {
     const char *id = api_find(c, &allocation, prefix);
-    return id ? get(c, id) : NULL;
+    return id ? status_get(c, id) : NULL;
 }
 
 struct allocation *
@@ -64,7 +64,7 @@ alloc_of_job(struct cmd *c, const char *job, const char *group)
                  group ? group : "");
         return NULL;
     }
-    return get(c, best->id);
+    return status_get(c, best->id);
 }
 
 const char *
@@ -221,7 +221,7 @@ print_ports(struct cmd *c, const struct allocation *a)
 /* --- the command --- */
 
 static const struct alloc_resource_usage *
-usage(struct cmd *c, const struct allocation *a)
+status_usage(struct cmd *c, const struct allocation *a)
 {
     void *ret = NULL;
     struct err e = ERR_INIT;
@@ -273,7 +273,7 @@ cmd_alloc_status(struct cmd *c)
     }
     print_head(c, a, o.verbose);
     print_ports(c, a);
-    alloc_print_tasks(c, a, usage(c, a), o.stats);
+    alloc_print_tasks(c, a, status_usage(c, a), o.stats);
     if (o.verbose && a->metrics) {
         cmd_heading(c, "Placement Metrics");
         monitor_print_metrics(c, a->metrics, true, "");

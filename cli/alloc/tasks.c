@@ -19,7 +19,7 @@ struct task_row {
 };
 
 static int
-rank(const struct task_row *t)
+tasks_rank(const struct task_row *t)
 {
     return !t->lifecycle ? 2 : t->lifecycle->sidecar ? 1 : 0;
 }
@@ -28,7 +28,8 @@ static int
 task_cmp(const void *a, const void *b)
 {
     const struct task_row *x = a, *y = b;
-    return rank(x) != rank(y) ? rank(x) - rank(y) : strcmp(x->name, y->name);
+    return tasks_rank(x) != tasks_rank(y) ? tasks_rank(x) - tasks_rank(y)
+                                          : strcmp(x->name, y->name);
 }
 
 /* Tasks that run before others, sidecars, main tasks; each by name. */
@@ -76,7 +77,7 @@ usage_text(struct cmd *c, const struct alloc_resource_usage *u, const char *task
 
 /* "label: ip:port" of a task's own ports, as old job files ask for them. */
 static const char *
-address(struct cmd *c, const struct allocated_task_resources *r, size_t at)
+tasks_address(struct cmd *c, const struct allocated_task_resources *r, size_t at)
 {
     for (size_t i = 0; i < r->networks.n; i++) {
         const struct network_resource *n = r->networks.v[i];
@@ -115,13 +116,13 @@ print_resources(struct cmd *c, const struct allocation *a, const struct alloc_re
         mem_printf(c, "%s%lld MHz", usage_text(c, u, task, false),
                    (long long)(cpu ? cpu->cpu_shares : 0)),
         mem_printf(c, "%s%s", usage_text(c, u, task, true), size_format((uint64_t)mem << 20, m)),
-        size_format((uint64_t)disk << 20, d), address(c, e->v, 0));
+        size_format((uint64_t)disk << 20, d), tasks_address(c, e->v, 0));
     const char *most =
         max > mem ? mem_printf(c, "Max: %s", size_format((uint64_t)max << 20, x)) : NULL;
-    const char *more = address(c, e->v, 1);
+    const char *more = tasks_address(c, e->v, 1);
     if (most || more)
         table_row(&t, "", most, "", more);
-    for (size_t i = 2; (more = address(c, e->v, i)); i++)
+    for (size_t i = 2; (more = tasks_address(c, e->v, i)); i++)
         table_row(&t, "", "", "", more);
     table_print_blank(&t);
 }

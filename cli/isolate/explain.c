@@ -117,7 +117,7 @@ cmd_isolate_probe(struct cmd *c)
 }
 
 static const char *
-join(struct cmd *c, const struct str_list *l)
+explain_join(struct cmd *c, const struct str_list *l)
 {
     const char *out = "";
     for (size_t i = 0; i < l->n; i++)
@@ -131,8 +131,9 @@ explain_net(struct cmd *c, const char *what, const struct net_policy *p)
     if (!p)
         return;
     cmd_say(c, "    %s: allowed %s; denied %s; else %s", what,
-            p->allow.n ? join(c, &p->allow) : "nothing named",
-            p->deny.n ? join(c, &p->deny) : "nothing named", str_or(p->default_, "allowed"));
+            p->allow.n ? explain_join(c, &p->allow) : "nothing named",
+            p->deny.n ? explain_join(c, &p->deny) : "nothing named",
+            str_or(p->default_, "allowed"));
 }
 
 static void
@@ -152,9 +153,9 @@ explain_calls(struct cmd *c, const struct task_seccomp *t)
         return;
     if (t->allow.n > 0)
         cmd_say(c, "    makes the system calls %s too, if the client allows it",
-                join(c, &t->allow));
+                explain_join(c, &t->allow));
     if (t->deny.n > 0)
-        cmd_say(c, "    cannot make the system calls %s", join(c, &t->deny));
+        cmd_say(c, "    cannot make the system calls %s", explain_join(c, &t->deny));
     if (str_eq(t->mode, "log"))
         cmd_say(c, "    is denied no system call: they are logged, if the client allows that");
     if (str_eq(t->mode, "audit"))
@@ -182,12 +183,12 @@ explain_exec(struct cmd *c, const struct launch_spec *s)
             ? ", an id of the host: a capability that it keeps is about the machine or its network"
             : " in a user namespace of its allocation, where the client has them");
     if (s->devices.n > 0)
-        cmd_say(c, "    has the device %s, if the client allows it", join(c, &s->devices));
+        cmd_say(c, "    has the device %s, if the client allows it", explain_join(c, &s->devices));
     if (s->cap_add.n == 0)
         cmd_say(c, "    has no capability and can gain none");
     else
         cmd_say(c, "    keeps the capabilities %s, if the client allows them",
-                str_or(caps_text_of(c, &s->cap_add), join(c, &s->cap_add)));
+                str_or(caps_text_of(c, &s->cap_add), explain_join(c, &s->cap_add)));
     cmd_say(
         c,
         "    makes the system calls of the profile \"%s\" only: no namespaces, mounts, modules, "
@@ -234,7 +235,7 @@ explain_network(struct cmd *c, const struct task_group *g)
 }
 
 static const char *
-mib(struct cmd *c, int64_t mib)
+explain_mib(struct cmd *c, int64_t mib)
 {
     char t[SIZE_TEXT];
     return mem_strdup(c, size_format((uint64_t)mib << 20, t));
@@ -264,19 +265,19 @@ static void
 explain_limits(struct cmd *c, const struct launch_limits *l, const struct task_isolation *iso)
 {
     if (iso->memory_high > 0)
-        cmd_say(c, "    is slowed down above %s of memory", mib(c, iso->memory_high));
+        cmd_say(c, "    is slowed down above %s of memory", explain_mib(c, iso->memory_high));
     if (l->memory_low > 0)
         cmd_say(c, "    keeps %s of memory as long as others have more to give",
-                mib(c, l->memory_low >> 20));
+                explain_mib(c, l->memory_low >> 20));
     if (iso->memory_min > 0)
         cmd_say(c, "    keeps %s of memory in any case, if the client allows it",
-                mib(c, iso->memory_min));
+                explain_mib(c, iso->memory_min));
     if (iso->swap > 0)
-        cmd_say(c, "    may have %s in swap, if the client allows it", mib(c, iso->swap));
+        cmd_say(c, "    may have %s in swap, if the client allows it", explain_mib(c, iso->swap));
     cmd_say(c,
             iso->hugetlb > 0 ? "    may have %s of huge pages of each size, if the client allows it"
                              : "    has no huge pages%.0s",
-            mib(c, iso->hugetlb));
+            explain_mib(c, iso->hugetlb));
     if (iso->pids_max > 0)
         cmd_say(c, "    has %lld processes and threads at most", (long long)iso->pids_max);
     if (l->cpu_max > 0)

@@ -66,7 +66,7 @@ on_signal(int sig)
 }
 
 static void
-answered(void *arg, const struct err *e, struct warden_reply *r)
+isolate_answered(void *arg, const struct err *e, struct warden_reply *r)
 {
     struct run *x = arg;
     x->err = e ? *e : (struct err)ERR_INIT;
@@ -78,7 +78,7 @@ answered(void *arg, const struct err *e, struct warden_reply *r)
 
 /* 0, or the code in x->err. */
 static int
-await(struct run *x)
+isolate_await(struct run *x)
 {
     int r = warden_client_drain(x->client, CONNECT_MS);
     return r < 0 ? err_set(&x->err, r, "the warden does not answer") : x->err.code;
@@ -278,7 +278,7 @@ copy_logs(struct run *x)
 
 /* The exit code of the task, as a shell has it. */
 static int
-watch(struct run *x)
+isolate_watch(struct run *x)
 {
     bool killed = false;
     struct pollfd p = {.fd = x->ended, .events = POLLIN};
@@ -286,8 +286,8 @@ watch(struct run *x)
         copy_logs(x);
         if (run_interrupted != 0 && !killed) {
             killed = true;
-            warden_kill(x->client, RUN_ALLOC, RUN_TASK, answered, x);
-            (void)await(x);
+            warden_kill(x->client, RUN_ALLOC, RUN_TASK, isolate_answered, x);
+            (void)isolate_await(x);
         }
     }
     copy_logs(x);
@@ -314,19 +314,19 @@ run_task(struct run *x)
         .name = RUN_TASK, .user = x->spec->user, .driver = x->spec->driver};
     const struct warden_task *v[] = {&t};
     warden_alloc_make(x->client, &(struct warden_alloc){.id = RUN_ALLOC, .tasks = v, .n = 1},
-                      answered, x);
-    r = await(x);
+                      isolate_answered, x);
+    r = isolate_await(x);
     x->spec->share_net = str_eq(x->network, "host");
     if (r == 0 && !x->spec->share_net) {
-        warden_net_make(x->client, RUN_ALLOC, &(struct net_request){.mode = x->network}, answered,
-                        x);
-        r = await(x);
+        warden_net_make(x->client, RUN_ALLOC, &(struct net_request){.mode = x->network},
+                        isolate_answered, x);
+        r = isolate_await(x);
     }
     if (r == 0) {
-        warden_launch(x->client, x->spec, answered, x);
-        (void)await(x);
+        warden_launch(x->client, x->spec, isolate_answered, x);
+        (void)isolate_await(x);
     }
-    return x->err.code != 0 ? cmd_fail(x->c, "Error: %s", x->err.text) : watch(x);
+    return x->err.code != 0 ? cmd_fail(x->c, "Error: %s", x->err.text) : isolate_watch(x);
 }
 
 int

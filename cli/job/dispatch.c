@@ -108,7 +108,7 @@ wait_dead(struct cmd *c, const char *id)
 }
 
 static int
-dispatch(struct cmd *c, const struct dispatch_opts *o, const struct job_dispatch_request *req)
+dispatch_job(struct cmd *c, const struct dispatch_opts *o, const struct job_dispatch_request *req)
 {
     struct table t;
     char *target =
@@ -162,5 +162,5 @@ cmd_job_dispatch(struct cmd *c)
     if (!stub)
         return 1;
     req.job_id = stub->id;
-    return dispatch(c, &o, &req);
+    return dispatch_job(c, &o, &req);
 }

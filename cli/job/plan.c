@@ -28,7 +28,7 @@ color_of(const struct cmd *c, const char *type)
 }
 
 static const char *
-mark(const char *type)
+plan_mark(const char *type)
 {
     return str_eq(type, "Added")     ? "+ "
            : str_eq(type, "Deleted") ? "- "
@@ -38,41 +38,41 @@ mark(const char *type)
 
 /* How far what is in it is moved to the right. */
 static int
-pad(const char *type, int width)
+plan_pad(const char *type, int width)
 {
-    int n = (int)strlen(mark(type));
+    int n = (int)strlen(plan_mark(type));
     return width > n ? width - n : 0;
 }
 
 /* `width`: of the widest mark beside it, so that names stand below each other. */
 static void
-marker(struct cmd *c, const char *type, int indent, int width)
+plan_marker(struct cmd *c, const char *type, int indent, int width)
 {
-    const char *m = mark(type), *color = color_of(c, type);
-    fprintf(c->out, "%*s%s%s%s%*s", indent, "", color, m, *color ? "\033[0m" : "", pad(type, width),
-            "");
+    const char *m = plan_mark(type), *color = color_of(c, type);
+    fprintf(c->out, "%*s%s%s%s%*s", indent, "", color, m, *color ? "\033[0m" : "",
+            plan_pad(type, width), "");
 }
 
 static int
-wider(int width, const char *type)
+plan_wider(int width, const char *type)
 {
-    int n = (int)strlen(mark(type));
+    int n = (int)strlen(plan_mark(type));
     return n > width ? n : width;
 }
 
 static int
-widest(const struct field_diff_list *f, const struct object_diff_list *o)
+plan_widest(const struct field_diff_list *f, const struct object_diff_list *o)
 {
     int width = 0;
     for (size_t i = 0; i < f->n; i++)
-        width = wider(width, f->v[i]->type);
+        width = plan_wider(width, f->v[i]->type);
     for (size_t i = 0; i < o->n; i++)
-        width = wider(width, o->v[i]->type);
+        width = plan_wider(width, o->v[i]->type);
     return width;
 }
 
 static void
-annotations(struct cmd *c, const struct str_list *l)
+plan_show_annotations(struct cmd *c, const struct str_list *l)
 {
     if (l->n)
         cmd_put(c, " (%s)", fmt_join(c, l, ", "));
@@ -86,7 +86,7 @@ print_fields(struct cmd *c, const struct field_diff_list *l, int indent, int wid
         w = (int)strlen(l->v[i]->name) > w ? (int)strlen(l->v[i]->name) : w;
     for (size_t i = 0; i < l->n; i++) {
         const struct field_diff *f = l->v[i];
-        marker(c, f->type, indent, width);
+        plan_marker(c, f->type, indent, width);
         cmd_put(c, "%s:%*s", f->name, w - (int)strlen(f->name) + 1, "");
         if (str_eq(f->type, "Added"))
             cmd_put(c, "\"%s\"", str_or(f->new, ""));
@@ -94,7 +94,7 @@ print_fields(struct cmd *c, const struct field_diff_list *l, int indent, int wid
             cmd_put(c, "\"%s\" => \"%s\"", str_or(f->old, ""), str_or(f->new, ""));
         else
             cmd_put(c, "\"%s\"", str_or(f->old, ""));
-        annotations(c, &f->annotations);
+        plan_show_annotations(c, &f->annotations);
         fputc('\n', c->out);
     }
 }
@@ -106,16 +106,16 @@ print_objects(struct cmd *c, const struct field_diff_list *fields, const struct 
     print_fields(c, fields, indent, width);
     for (size_t i = 0; i < l->n && indent < 200; i++) {
         const struct object_diff *o = l->v[i];
-        marker(c, o->type, indent, width);
+        plan_marker(c, o->type, indent, width);
         cmd_put(c, "%s {\n", o->name);
-        print_objects(c, &o->fields, &o->objects, indent + pad(o->type, width) + 2,
-                      widest(&o->fields, &o->objects));
+        print_objects(c, &o->fields, &o->objects, indent + plan_pad(o->type, width) + 2,
+                      plan_widest(&o->fields, &o->objects));
         cmd_put(c, "%*s}\n", indent + width, "");
     }
 }
 
 static bool
-detailed(const char *type, bool verbose)
+plan_detailed(const char *type, bool verbose)
 {
     return verbose || str_eq(type, "Edited");
 }
@@ -123,26 +123,26 @@ detailed(const char *type, bool verbose)
 static void
 print_task(struct cmd *c, const struct task_diff *t, int indent, int width, bool verbose)
 {
-    marker(c, t->type, indent, width);
+    plan_marker(c, t->type, indent, width);
     cmd_put(c, "Task: \"%s\"", t->name);
-    annotations(c, &t->annotations);
+    plan_show_annotations(c, &t->annotations);
     fputc('\n', c->out);
-    if (!str_eq(t->type, "None") && detailed(t->type, verbose))
-        print_objects(c, &t->fields, &t->objects, indent + 2, widest(&t->fields, &t->objects));
+    if (!str_eq(t->type, "None") && plan_detailed(t->type, verbose))
+        print_objects(c, &t->fields, &t->objects, indent + 2, plan_widest(&t->fields, &t->objects));
 }
 
 static void
 print_group(struct cmd *c, const struct task_group_diff *g, int width, bool verbose)
 {
-    int in = pad(g->type, width) + 2, inner = widest(&g->fields, &g->objects);
-    marker(c, g->type, 0, width);
+    int in = plan_pad(g->type, width) + 2, inner = plan_widest(&g->fields, &g->objects);
+    plan_marker(c, g->type, 0, width);
     cmd_put(c, "Task Group: \"%s\"", g->name);
     for (size_t i = 0; i < g->updates.n; i++)
         cmd_put(c, "%s%lld %s", i ? ", " : " (", (long long)g->updates.v[i].v, g->updates.v[i].k);
     fputs(g->updates.n ? ")\n" : "\n", c->out);
     for (size_t i = 0; i < g->tasks.n; i++)
-        inner = wider(inner, g->tasks.v[i]->type);
-    if (detailed(g->type, verbose))
+        inner = plan_wider(inner, g->tasks.v[i]->type);
+    if (plan_detailed(g->type, verbose))
         print_objects(c, &g->fields, &g->objects, in, inner);
     for (size_t i = 0; i < g->tasks.n; i++)
         print_task(c, g->tasks.v[i], in, inner, verbose);
@@ -152,12 +152,12 @@ print_group(struct cmd *c, const struct task_group_diff *g, int width, bool verb
 void
 job_print_diff(struct cmd *c, const struct job_diff *d, bool verbose)
 {
-    int width = widest(&d->fields, &d->objects);
+    int width = plan_widest(&d->fields, &d->objects);
     for (size_t i = 0; i < d->task_groups.n; i++)
-        width = wider(width, d->task_groups.v[i]->type);
-    marker(c, d->type, 0, 0);
+        width = plan_wider(width, d->task_groups.v[i]->type);
+    plan_marker(c, d->type, 0, 0);
     cmd_put(c, "Job: \"%s\"\n", d->id);
-    if (detailed(d->type, verbose))
+    if (plan_detailed(d->type, verbose))
         print_objects(c, &d->fields, &d->objects, 0, width);
     for (size_t i = 0; i < d->task_groups.n; i++)
         print_group(c, d->task_groups.v[i], width, verbose);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * job restart: the allocations of a job, batch by batch, in place or each by a new one. From the
- * bottom: the command checks its options, run() finds the allocations, restart_all() takes the
- * batches, and each allocation is restarted in place, or stopped and its replacement awaited until
- * it runs.
+ * bottom: the command checks its options, restart_run() finds the allocations, restart_all() takes
+ * the batches, and each allocation is restarted in place, or stopped and its replacement awaited
+ * until it runs.
  */
 #include <poll.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ struct restart {
 };
 
 static void __attribute__((format(printf, 3, 4)))
-step(struct restart *r, const char *mark, const char *fmt, ...)
+restart_step(struct restart *r, const char *mark, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -39,13 +39,13 @@ step(struct restart *r, const char *mark, const char *fmt, ...)
 #define ARROW "==> "
 
 static const char *
-id(struct restart *r, const char *uuid)
+restart_id(struct restart *r, const char *uuid)
 {
     return fmt_id(r->c, uuid, r->verbose);
 }
 
 static bool
-listed(const struct opt_list *l, const char *name)
+restart_listed(const struct opt_list *l, const char *name)
 {
     for (size_t i = 0; i < l->n; i++)
         if (str_eq(l->v[i], name))
@@ -68,8 +68,9 @@ restart_task(struct restart *r, const char *alloc, const char *task)
     if (!api_send(c, &ch, NULL, &e))
         return 0;
     return task ? cmd_fail(c, "Error restarting task \"%s\" of allocation \"%s\": %s", task,
-                           id(r, alloc), e.text)
-                : cmd_fail(c, "Error restarting allocation \"%s\": %s", id(r, alloc), e.text);
+                           restart_id(r, alloc), e.text)
+                : cmd_fail(c, "Error restarting allocation \"%s\": %s", restart_id(r, alloc),
+                           e.text);
 }
 
 static int
@@ -77,15 +78,15 @@ restart_in_place(struct restart *r, const struct alloc_list_stub *a)
 {
     int code = 0;
     if (r->tasks.n == 0) {
-        step(r, STEP, "Restarting %s tasks in allocation \"%s\" for group \"%s\"",
-             r->all_tasks ? "all" : "running", id(r, a->id), a->task_group);
+        restart_step(r, STEP, "Restarting %s tasks in allocation \"%s\" for group \"%s\"",
+                     r->all_tasks ? "all" : "running", restart_id(r, a->id), a->task_group);
         return restart_task(r, a->id, NULL);
     }
     for (size_t i = 0; i < r->tasks.n; i++) {
         if (!map_get(a->task_states, r->tasks.v[i]))
             continue;
-        step(r, STEP, "Restarting task \"%s\" in allocation \"%s\" for group \"%s\"", r->tasks.v[i],
-             id(r, a->id), a->task_group);
+        restart_step(r, STEP, "Restarting task \"%s\" in allocation \"%s\" for group \"%s\"",
+                     r->tasks.v[i], restart_id(r, a->id), a->task_group);
         code |= restart_task(r, a->id, r->tasks.v[i]);
     }
     return code;
@@ -106,7 +107,7 @@ wait_for(struct restart *r, const char *path, const char *uuid, const struct typ
         char *target = api_target(r->c, path, uuid, "index", index ? fmt_u64(r->c, index) : NULL,
                                   "wait", index ? "10s" : NULL, NULL);
         if (api_get(r->c, target, t, &ret, &meta, &e)) {
-            cmd_fail(r->c, "Error waiting for \"%s\": %s", id(r, uuid), e.text);
+            cmd_fail(r->c, "Error waiting for \"%s\": %s", restart_id(r, uuid), e.text);
             return NULL;
         }
         if (done(ret))
@@ -135,14 +136,15 @@ static int
 stop_one(struct restart *r, const struct alloc_list_stub *a, const char **ret_eval)
 {
     struct cmd *c = r->c;
-    step(r, STEP, "Rescheduling allocation \"%s\" for group \"%s\"", id(r, a->id), a->task_group);
+    restart_step(r, STEP, "Rescheduling allocation \"%s\" for group \"%s\"", restart_id(r, a->id),
+                 a->task_group);
     char *target = api_target(c, "/v1/allocation/%/stop", a->id, "no_shutdown_delay",
                               r->no_delay ? "true" : NULL, NULL);
     const struct alloc_stop_response *stopped =
         api_change(c, &(struct change){.target = target,
                                        .answer = &type_alloc_stop_response,
                                        .failed = mem_printf(c, "Failed to stop allocation \"%s\"",
-                                                            id(r, a->id))});
+                                                            restart_id(r, a->id))});
     if (!stopped)
         return 1;
     *ret_eval = stopped->eval_id;
@@ -175,29 +177,32 @@ await_replacement(struct restart *r, const struct alloc_list_stub *a, const char
             c,
             "Allocation \"%s\" has no replacement yet: evaluation \"%s\" could not place "
             "group \"%s\"",
-            id(r, a->id), id(r, eval), a->task_group);
+            restart_id(r, a->id), restart_id(r, eval), a->task_group);
     if (api_get(c, api_target(c, "/v1/allocation/%", a->id, NULL), &type_allocation, &ret, NULL,
                 &e))
-        return cmd_fail(c, "Failed to retrieve allocation \"%s\": %s", id(r, a->id), e.text);
+        return cmd_fail(c, "Failed to retrieve allocation \"%s\": %s", restart_id(r, a->id),
+                        e.text);
     const char *next = ((struct allocation *)ret)->next_allocation;
     if (str_empty(next)) {
-        step(r, STEP, "Allocation \"%s\" has ended and needs no replacement", id(r, a->id));
+        restart_step(r, STEP, "Allocation \"%s\" has ended and needs no replacement",
+                     restart_id(r, a->id));
         return 0;
     }
-    step(r, STEP, "Allocation \"%s\" replaced by \"%s\", waiting for \"%s\" to start running",
-         id(r, a->id), id(r, next), id(r, next));
+    restart_step(r, STEP,
+                 "Allocation \"%s\" replaced by \"%s\", waiting for \"%s\" to start running",
+                 restart_id(r, a->id), restart_id(r, next), restart_id(r, next));
     const struct allocation *n =
         wait_for(r, "/v1/allocation/%", next, &type_allocation, alloc_began);
     if (!n)
         return 1;
-    step(r, STEP, "Allocation \"%s\" is \"%s\"", id(r, next), n->client_status);
+    restart_step(r, STEP, "Allocation \"%s\" is \"%s\"", restart_id(r, next), n->client_status);
     return str_eq(n->client_status, ALLOC_RUNNING) || str_eq(n->client_status, ALLOC_COMPLETE)
                ? 0
-               : cmd_fail(c, "Allocation \"%s\" is \"%s\"", id(r, next), n->client_status);
+               : cmd_fail(c, "Allocation \"%s\" is \"%s\"", restart_id(r, next), n->client_status);
 }
 
 static int
-replace(struct restart *r, struct alloc_list_stub *const *v, size_t n)
+restart_replace(struct restart *r, struct alloc_list_stub *const *v, size_t n)
 {
     const char **eval = mem_array(r->c, const char *, n + 1);
     int code = 0;
@@ -212,14 +217,15 @@ replace(struct restart *r, struct alloc_list_stub *const *v, size_t n)
 /* --- all --- */
 
 static bool
-wanted(const struct restart *r, const struct alloc_list_stub *a)
+restart_wanted(const struct restart *r, const struct alloc_list_stub *a)
 {
     bool starts =
         str_eq(a->client_status, ALLOC_PENDING) && str_eq(a->desired_status, ALLOC_DESIRED_RUN);
     bool stops = str_eq(a->desired_status, ALLOC_DESIRED_STOP) ||
                  str_eq(a->desired_status, ALLOC_DESIRED_EVICT);
     if ((!str_eq(a->client_status, ALLOC_RUNNING) && !starts) || stops ||
-        !str_empty(a->next_allocation) || (r->groups.n && !listed(&r->groups, a->task_group)))
+        !str_empty(a->next_allocation) ||
+        (r->groups.n && !restart_listed(&r->groups, a->task_group)))
         return false;
     for (size_t i = 0; i < r->tasks.n; i++)
         if (map_get(a->task_states, r->tasks.v[i]))
@@ -233,17 +239,17 @@ go_on(struct restart *r, int code)
 {
     bool ask = r->ask_wait || (code && str_eq(r->on_error, "ask"));
     if (code && str_eq(r->on_error, "fail")) {
-        step(r, ARROW, "Stopping job restart due to error");
+        restart_step(r, ARROW, "Stopping job restart due to error");
         return false;
     }
     if (ask && !r->yes && !cmd_confirm(r->c, "Restart the next batch?")) {
-        step(r, ARROW, "Job restart canceled");
+        restart_step(r, ARROW, "Job restart canceled");
         return false;
     }
     if (r->wait_ns > 0) {
         char t[DURATION_TEXT];
-        step(r, ARROW, "Waiting %s before restarting the next batch",
-             duration_format(r->wait_ns, t));
+        restart_step(r, ARROW, "Waiting %s before restarting the next batch",
+                     duration_format(r->wait_ns, t));
         poll(NULL, 0, (int)(r->wait_ns / 1000000));
     }
     return true;
@@ -253,21 +259,21 @@ static int
 restart_all(struct restart *r, struct alloc_list_stub *const *v, size_t n)
 {
     int code = 0;
-    step(r, ARROW, "Restarting %zu allocation%s", n, n == 1 ? "" : "s");
+    restart_step(r, ARROW, "Restarting %zu allocation%s", n, n == 1 ? "" : "s");
     for (size_t at = 0; at < n; at += r->batch) {
         size_t k = n - at < r->batch ? n - at : r->batch;
         int failed = 0;
         if (r->batch > 1)
-            step(r, ARROW, "Restarting batch %zu of %zu allocations", at / r->batch + 1, k);
+            restart_step(r, ARROW, "Restarting batch %zu of %zu allocations", at / r->batch + 1, k);
         if (r->reschedule)
-            failed = replace(r, v + at, k);
+            failed = restart_replace(r, v + at, k);
         for (size_t i = 0; !r->reschedule && i < k; i++)
             failed |= restart_in_place(r, v[at + i]);
         code |= failed;
         if (at + k < n && !go_on(r, failed))
             return 1;
     }
-    step(r, ARROW, "Job restart finished%s", code ? " with errors" : "");
+    restart_step(r, ARROW, "Job restart finished%s", code ? " with errors" : "");
     if (!code)
         cmd_say(r->c, "\nJob restarted successfully!");
     return code;
@@ -292,7 +298,7 @@ batch_size(struct restart *r, size_t n)
 }
 
 static int
-check(struct restart *r)
+restart_check(struct restart *r)
 {
     struct cmd *c = r->c;
     bool ask = isatty(STDIN_FILENO) || r->yes;
@@ -314,7 +320,7 @@ check(struct restart *r)
 }
 
 static int
-run(struct restart *r, const char *job)
+restart_run(struct restart *r, const char *job)
 {
     struct cmd *c = r->c;
     struct alloc_list_stub_list l;
@@ -329,7 +335,7 @@ run(struct restart *r, const char *job)
         return cmd_fail(c, "Error retrieving allocations for job \"%s\": %s", r->job->id, e.text);
     size_t n = 0;
     for (size_t i = 0; i < l.n; i++)
-        if (wanted(r, l.v[i]))
+        if (restart_wanted(r, l.v[i]))
             l.v[n++] = l.v[i];
     if (n == 0) {
         cmd_say(c, "No allocations to restart");
@@ -362,5 +368,5 @@ cmd_job_restart(struct cmd *c)
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
-    return check(&r) ? 1 : run(&r, c->args[0]);
+    return restart_check(&r) ? 1 : restart_run(&r, c->args[0]);
 }

@@ -55,7 +55,7 @@ submit_failed(struct cmd *c, const struct err *e)
 }
 
 static int
-submit(struct cmd *c, const struct run_opts *o, struct jobfile *f)
+run_submit(struct cmd *c, const struct run_opts *o, struct jobfile *f)
 {
     struct job_register_request req = {.job = f->job,
                                        .policy_override = o->policy_override,
@@ -133,7 +133,7 @@ cmd_job_run(struct cmd *c)
         return print_job(c, f.job);
     struct job_findings found = {.errors = {0}};
     job_check(c, f.job, &found);
-    return job_refuse(c, &found) ? 1 : submit(c, &o, &f);
+    return job_refuse(c, &found) ? 1 : run_submit(c, &o, &f);
 }
 
 /* --- validate --- */

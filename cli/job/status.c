@@ -25,7 +25,7 @@ struct status_opts {
 
 /* An answer of the API as it is; null where there is none. */
 static struct value *
-answer(struct cmd *c, char *target, struct err *e)
+status_answer(struct cmd *c, char *target, struct err *e)
 {
     struct value *v = NULL;
     return api_get_value(c, target, &v, e) ? NULL : v;
@@ -43,11 +43,12 @@ job_value(struct cmd *c, const struct status_opts *o, const char *id, const char
         struct value *v;
     } parts[] = {
         {"Allocations",
-         answer(c, api_target(c, "/v1/job/%/allocations", id, "all", o->all ? "true" : NULL, NULL),
-                &e)},
-        {"Evaluations", answer(c, api_target(c, "/v1/job/%/evaluations", id, NULL), &e)},
-        {"LatestDeployment", answer(c, api_target(c, "/v1/job/%/deployment", id, NULL), &e)},
-        {"Summary", answer(c, api_target(c, "/v1/job/%/summary", id, NULL), &e)},
+         status_answer(
+             c, api_target(c, "/v1/job/%/allocations", id, "all", o->all ? "true" : NULL, NULL),
+             &e)},
+        {"Evaluations", status_answer(c, api_target(c, "/v1/job/%/evaluations", id, NULL), &e)},
+        {"LatestDeployment", status_answer(c, api_target(c, "/v1/job/%/deployment", id, NULL), &e)},
+        {"Summary", status_answer(c, api_target(c, "/v1/job/%/summary", id, NULL), &e)},
     };
     struct value *m = value_map(c);
     c->namespace = before;

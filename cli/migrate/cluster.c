@@ -9,14 +9,14 @@
 
 /* A member of a member; NULL. */
 static const struct value *
-member(const struct value *v, const char *a, const char *b)
+cluster_member(const struct value *v, const char *a, const char *b)
 {
     const struct value *x = v && v->kind == VALUE_MAP ? value_get(v, a) : NULL;
     return x && x->kind == VALUE_MAP ? value_get(x, b) : NULL;
 }
 
 static bool
-on(const struct value *v)
+cluster_on(const struct value *v)
 {
     return v && v->kind == VALUE_BOOL && v->b;
 }
@@ -38,7 +38,7 @@ check_agent(struct cmd *c, struct checked *k, const struct value *self)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (on(member(config, rows[i].block, rows[i].key)))
+        if (cluster_on(cluster_member(config, rows[i].block, rows[i].key)))
             checked_add(c, k, MIGRATE_REFUSED, NULL, rows[i].text, rows[i].fix);
 }
 

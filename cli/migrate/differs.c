@@ -29,7 +29,7 @@ drops_capabilities(const struct subject *s)
 }
 
 static bool
-says(const struct value *v, const char *const *words)
+differs_says(const struct value *v, const char *const *words)
 {
     if (!v)
         return false;
@@ -38,10 +38,10 @@ says(const struct value *v, const char *const *words)
             if (strstr(v->str.s, *w))
                 return true;
     for (size_t i = 0; v->kind == VALUE_LIST && i < v->list.n; i++)
-        if (says(v->list.v[i], words))
+        if (differs_says(v->list.v[i], words))
             return true;
     for (size_t i = 0; v->kind == VALUE_MAP && i < v->map.n; i++)
-        if (says(v->map.v[i].v, words))
+        if (differs_says(v->map.v[i].v, words))
             return true;
     return false;
 }
@@ -53,7 +53,7 @@ task_says(const struct task *t, const char *const *words)
         for (const char *const *w = words; *w; w++)
             if (strstr(str_or(t->env.v[i].v, ""), *w))
                 return true;
-    return says(t->config, words);
+    return differs_says(t->config, words);
 }
 
 static bool
@@ -81,7 +81,7 @@ has_mode(const struct subject *s, const char *mode)
 
 /* By Paddock's bridge, and not an engine's. */
 static bool
-bridged(const struct subject *s)
+differs_bridged(const struct subject *s)
 {
     return has_mode(s, "bridge") && s->group->tasks.n > 0 &&
            !driver_engine(s->group->tasks.v[0]->driver);
@@ -89,7 +89,7 @@ bridged(const struct subject *s)
 
 /* Of containers and others, or of two engines: they cannot share a network. */
 static bool
-mixed(const struct subject *s)
+differs_mixed(const struct subject *s)
 {
     bool own = has_mode(s, "bridge") || has_mode(s, "none"), is = false;
     for (size_t i = 1; own && i < s->group->tasks.n; i++) {
@@ -136,10 +136,10 @@ static const struct row {
      "list in cap_add what the task needs"},
     {talks_to_agent, "config", "a task does not reach the HTTP and RPC addresses of its own agent",
      "set isolation { agent_api = true } in the client's configuration"},
-    {bridged, "network",
+    {differs_bridged, "network",
      "an allocation in mode bridge has at most 8192 tracked connections that it began",
      "nothing below that; else mode host"},
-    {mixed, "network",
+    {differs_mixed, "network",
      "containers share the network of their group with containers of the same engine alone: it "
      "does not start",
      "give its tasks one driver, or the group mode host"},
@@ -152,7 +152,7 @@ static const struct row {
 };
 
 static void
-look(struct cmd *c, struct checked *k, const struct subject *s)
+differs_look(struct cmd *c, struct checked *k, const struct subject *s)
 {
     const char *who =
         s->task    ? mem_printf(c, "group \"%s\": task \"%s\": ", s->group->name, s->task->name)
@@ -170,11 +170,11 @@ look(struct cmd *c, struct checked *k, const struct subject *s)
 void
 check_differences(struct cmd *c, struct checked *k, const struct job *job)
 {
-    look(c, k, &(struct subject){job, NULL, NULL});
+    differs_look(c, k, &(struct subject){job, NULL, NULL});
     for (size_t g = 0; g < job->task_groups.n; g++) {
         const struct task_group *tg = job->task_groups.v[g];
-        look(c, k, &(struct subject){job, tg, NULL});
+        differs_look(c, k, &(struct subject){job, tg, NULL});
         for (size_t t = 0; t < tg->tasks.n; t++)
-            look(c, k, &(struct subject){job, tg, tg->tasks.v[t]});
+            differs_look(c, k, &(struct subject){job, tg, tg->tasks.v[t]});
     }
 }

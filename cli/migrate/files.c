@@ -196,7 +196,7 @@ check_file(struct cmd *c, const struct jobfile_opts *o, const char *path, struct
 }
 
 static bool
-wanted(const char *name)
+files_wanted(const char *name)
 {
     return str_suffix(name, ".nomad") || str_suffix(name, ".hcl") || str_suffix(name, ".json");
 }
@@ -223,11 +223,12 @@ check_dir(struct cmd *c, const struct jobfile_opts *o, const char *path, int dep
         if (!rc && v[i]->d_name[0] != '.' && lstat(at, &st) == 0) {
             if (S_ISDIR(st.st_mode))
                 rc = check_dir(c, o, at, depth + 1, l);
-            else if (S_ISREG(st.st_mode) && wanted(at) && l->n + l->skipped >= JOBFILE_GLOB_MAX)
+            else if (S_ISREG(st.st_mode) && files_wanted(at) &&
+                     l->n + l->skipped >= JOBFILE_GLOB_MAX)
                 rc = cmd_fail(c, "Error: more than %d files below the directory", JOBFILE_GLOB_MAX)
                          ? -1
                          : 0;
-            else if (S_ISREG(st.st_mode) && wanted(at))
+            else if (S_ISREG(st.st_mode) && files_wanted(at))
                 rc = check_file(c, o, at, l);
         }
         free(v[i]);

@@ -12,7 +12,7 @@
 /* The name in quotes behind `word`: of `task group "web": task "x": ...` by "group" or "task";
  * NULL. */
 static const char *
-named(struct cmd *c, const char *text, const char *word)
+job_named(struct cmd *c, const char *text, const char *word)
 {
     const char *key = mem_printf(c, "%s \"", word), *p = strstr(text, key);
 
@@ -35,10 +35,10 @@ last_word(struct cmd *c, const char *text)
 }
 
 static void
-refuse(struct cmd *c, struct checked *k, const char *text, const char *fix)
+job_refuse_line(struct cmd *c, struct checked *k, const char *text, const char *fix)
 {
-    const char *where =
-        checked_place(c, k, named(c, text, "group"), named(c, text, "task"), last_word(c, text));
+    const char *where = checked_place(c, k, job_named(c, text, "group"), job_named(c, text, "task"),
+                                      last_word(c, text));
 
     checked_add(c, k, MIGRATE_REFUSED, where, text, fix);
 }
@@ -83,7 +83,8 @@ check_constraints(struct cmd *c, struct checked *k, const char *who,
     for (size_t i = 0; i < l->n; i++) {
         struct err e = ERR_INIT;
         if (constraint_check(l->v[i], &e) < 0)
-            refuse(c, k, mem_printf(c, "%sconstraint: %s", who, e.text), "change it as it says");
+            job_refuse_line(c, k, mem_printf(c, "%sconstraint: %s", who, e.text),
+                            "change it as it says");
     }
 }
 
@@ -110,10 +111,10 @@ refuse_later(struct cmd *c, struct checked *k, const char *line)
         names = p += 2;
     for (const char *p = names; *p;) {
         size_t n = strcspn(p, ",");
-        refuse(c, k,
-               mem_printf(c, "%.*s%.*s: known, but without effect in this release",
-                          (int)(names - line), line, (int)n, p),
-               "remove it, or wait for the release that has it");
+        job_refuse_line(c, k,
+                        mem_printf(c, "%.*s%.*s: known, but without effect in this release",
+                                   (int)(names - line), line, (int)n, p),
+                        "remove it, or wait for the release that has it");
         p += n + strspn(p + n, ", ");
     }
 }
@@ -131,17 +132,17 @@ check_job(struct cmd *c, struct checked *k, struct job *job)
     for (size_t i = 0; i < later.n; i++)
         refuse_later(c, k, later.v[i]);
     if (codec_check(&type_job, job, &e) < 0)
-        refuse(c, k, mem_strdup(c, e.text), "change it as it says");
+        job_refuse_line(c, k, mem_strdup(c, e.text), "change it as it says");
     job_validate(c, job, NULL, &errors, &warnings);
     for (size_t i = 0; i < errors.n; i++)
-        refuse(c, k, errors.v[i], "change it as it says");
+        job_refuse_line(c, k, errors.v[i], "change it as it says");
     check_constraints(c, k, "", &job->constraints);
     for (size_t i = 0; i < job->task_groups.n; i++)
         check_group(c, k, job->task_groups.v[i]);
     for (size_t i = 0; i < warnings.n; i++)
         checked_add(c, k, MIGRATE_DIFFERS,
-                    checked_place(c, k, named(c, warnings.v[i], "group"),
-                                  named(c, warnings.v[i], "task"), NULL),
+                    checked_place(c, k, job_named(c, warnings.v[i], "group"),
+                                  job_named(c, warnings.v[i], "task"), NULL),
                     warnings.v[i], "the job runs; change it as the warning says");
     check_differences(c, k, job);
 }

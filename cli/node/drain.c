@@ -34,7 +34,7 @@ struct watch_drain {
 };
 
 static void __attribute__((format(printf, 2, 3)))
-line(struct watch_drain *w, const char *fmt, ...)
+drain_line(struct watch_drain *w, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -61,10 +61,10 @@ see_alloc(struct watch_drain *w, const struct allocation *a)
     if (w->quiet)
         return;
     if (moves && before && !strchr(before, '!'))
-        line(w, "Alloc \"%s\" is stopped by the drain (job \"%s\")", a->id, a->job_id);
+        drain_line(w, "Alloc \"%s\" is stopped by the drain (job \"%s\")", a->id, a->job_id);
     size_t n = before ? strcspn(before, "!") : 0;
     if (before && (n != strlen(a->client_status) || strncmp(before, a->client_status, n) != 0))
-        line(w, "Alloc \"%s\" status %.*s -> %s", a->id, (int)n, before, a->client_status);
+        drain_line(w, "Alloc \"%s\" status %.*s -> %s", a->id, (int)n, before, a->client_status);
 }
 
 /* Waits for a change where there was a look before. */
@@ -113,25 +113,25 @@ static int
 drain_over(struct watch_drain *w, const struct node *n)
 {
     if (n->last_drain && str_eq(n->last_drain->status, DRAIN_CANCELED)) {
-        line(w, "Node \"%s\": the drain was disabled before its end", w->id);
+        drain_line(w, "Node \"%s\": the drain was disabled before its end", w->id);
         return 1;
     }
     if (see_allocs(w))
         return 1;
     if (w->left + w->system == 0)
-        line(w, "All allocations on node \"%s\" have stopped", w->id);
+        drain_line(w, "All allocations on node \"%s\" have stopped", w->id);
     else
-        line(w, "All allocations on node \"%s\" have stopped, but for %zu of system jobs", w->id,
-             w->left + w->system);
-    line(w, "Node \"%s\" drain complete", w->id);
+        drain_line(w, "All allocations on node \"%s\" have stopped, but for %zu of system jobs",
+                   w->id, w->left + w->system);
+    drain_line(w, "Node \"%s\" drain complete", w->id);
     return 0;
 }
 
 static int
-watch(struct cmd *c, const char *id)
+drain_watch_node(struct cmd *c, const char *id)
 {
     struct watch_drain w = {.c = c, .id = id, .quiet = true};
-    line(&w, "Monitoring node \"%s\": Ctrl-C ends this, not the drain", id);
+    drain_line(&w, "Monitoring node \"%s\": Ctrl-C ends this, not the drain", id);
     for (;;) {
         if (see_allocs(&w))
             return 1;
@@ -139,7 +139,7 @@ watch(struct cmd *c, const char *id)
         if (!n)
             return 1;
         if (!n->drain_strategy && !n->last_drain) {
-            line(&w, "Node \"%s\" is not draining", id);
+            drain_line(&w, "Node \"%s\" is not draining", id);
             return 0;
         }
         if (!n->drain_strategy)
@@ -152,7 +152,7 @@ watch(struct cmd *c, const char *id)
 /* --- the request --- */
 
 static int
-check(struct cmd *c, const struct drain_opts *o)
+drain_check(struct cmd *c, const struct drain_opts *o)
 {
     int modes = o->enable + o->disable + (o->monitor && !o->enable && !o->disable);
     bool timed = o->deadline != 0;
@@ -186,7 +186,7 @@ fill_meta(struct cmd *c, const struct drain_opts *o, struct str_map *meta)
 }
 
 static bool
-sure(struct cmd *c, const struct drain_opts *o, const char *id)
+drain_sure(struct cmd *c, const struct drain_opts *o, const char *id)
 {
     if (o->yes)
         return true;
@@ -197,7 +197,7 @@ sure(struct cmd *c, const struct drain_opts *o, const char *id)
 }
 
 static int
-change(struct cmd *c, const struct drain_opts *o, const char *id)
+drain_change(struct cmd *c, const struct drain_opts *o, const char *id)
 {
     struct drain_spec spec = {.ignore_system_jobs = o->ignore_system};
     struct node_drain_request req = {.node_id = id,
@@ -210,7 +210,7 @@ change(struct cmd *c, const struct drain_opts *o, const char *id)
             spec.deadline = o->force ? -1 : 0;
         req.drain_spec = &spec;
     }
-    if (!sure(c, o, id))
+    if (!drain_sure(c, o, id))
         return cmd_fail(c, "Nothing was changed");
     const void *answer = api_change(
         c, &(struct change){NULL, api_target(c, "/v1/node/%/drain", id, NULL),
@@ -228,7 +228,7 @@ change(struct cmd *c, const struct drain_opts *o, const char *id)
         cmd_say(c, "Node \"%s\" drain strategy unset", id);
     else
         cmd_say(c, "Node \"%s\" drain strategy set", id);
-    return o->enable && !o->detach ? watch(c, id) : 0;
+    return o->enable && !o->detach ? drain_watch_node(c, id) : 0;
 }
 
 int
@@ -258,10 +258,10 @@ cmd_node_drain(struct cmd *c)
     int rc = 1;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = 1}, &rc))
         return rc;
-    if (check(c, &o))
+    if (drain_check(c, &o))
         return 1;
     const char *id = node_arg(c, o.self, &rc);
     if (!id)
         return rc;
-    return o.enable || o.disable ? change(c, &o, id) : watch(c, id);
+    return o.enable || o.disable ? drain_change(c, &o, id) : drain_watch_node(c, id);
 }

@@ -8,13 +8,13 @@
 
 /* The full id of -node-id; "" for the agent's own node; NULL when something was said. */
 static const char *
-target(struct cmd *c, const char *node, int *rc)
+meta_target(struct cmd *c, const char *node, int *rc)
 {
     return str_empty(node) ? "" : node_find(c, node, rc);
 }
 
 static void
-unset(const void *ctx, struct value *meta, const char *keys)
+meta_unset(const void *ctx, struct value *meta, const char *keys)
 {
     while (*keys) {
         size_t n = strcspn(keys, ",");
@@ -36,7 +36,7 @@ cmd_node_meta_apply(struct cmd *c)
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = SIZE_MAX}, &rc))
         return rc;
     struct node_meta_apply_request req = {.meta = value_map(c)};
-    unset(c, req.meta, str_or(drop, ""));
+    meta_unset(c, req.meta, str_or(drop, ""));
     for (size_t i = 0; i < c->n_args; i++) {
         const char *eq = strchr(c->args[i], '=');
         if (!eq || eq == c->args[i])
@@ -46,7 +46,7 @@ cmd_node_meta_apply(struct cmd *c)
     }
     if (req.meta->map.n == 0)
         return cmd_fail(c, "Name a <key>=<value>, or -unset a key");
-    req.node_id = target(c, node, &rc);
+    req.node_id = meta_target(c, node, &rc);
     if (!req.node_id)
         return rc;
     const struct change apply = {"POST", api_target(c, "/v1/client/metadata", NULL),
@@ -67,7 +67,7 @@ cmd_node_meta_read(struct cmd *c)
     int rc = 1;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
         return rc;
-    const char *id = target(c, node, &rc);
+    const char *id = meta_target(c, node, &rc);
     if (!id)
         return rc;
     const struct node_meta_response *r =

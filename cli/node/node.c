@@ -180,7 +180,7 @@ print_drivers(struct cmd *c, const struct node *n)
 }
 
 static const char *
-mib(struct cmd *c, int64_t mb)
+node_mib(struct cmd *c, int64_t mb)
 {
     char t[SIZE_TEXT];
     return mem_strdup(c, size_format((uint64_t)(mb < 0 ? 0 : mb) << 20, t));
@@ -226,8 +226,8 @@ print_allocated(struct cmd *c, const struct node *n, const struct allocation_lis
     table_init(&t, c, 4);
     table_row(&t, "CPU", "Memory", "Disk", "Alloc Count");
     table_row(&t, mem_printf(c, "%lld/%lld MHz", (long long)used.cpu, (long long)all.cpu),
-              mem_printf(c, "%s/%s", mib(c, used.memory), mib(c, all.memory)),
-              mem_printf(c, "%s/%s", mib(c, used.disk), mib(c, all.disk)),
+              mem_printf(c, "%s/%s", node_mib(c, used.memory), node_mib(c, all.memory)),
+              mem_printf(c, "%s/%s", node_mib(c, used.disk), node_mib(c, all.disk)),
               mem_printf(c, "%zu", count));
     table_print(&t);
 }
@@ -246,7 +246,7 @@ host_stats(struct cmd *c, const struct node *n)
 }
 
 static const char *
-percent(struct cmd *c, double v)
+node_percent(struct cmd *c, double v)
 {
     return mem_printf(c, "%.2f%%", v);
 }
@@ -262,9 +262,9 @@ print_stats(struct cmd *c, const struct host_stats *s)
         const struct host_cpu_stats *p = s->cpu.v[i];
         table_init(&t, c, 2);
         table_row(&t, "CPU", p->cpu);
-        table_row(&t, "User", percent(c, p->user));
-        table_row(&t, "System", percent(c, p->system));
-        table_row(&t, "Idle", percent(c, p->idle));
+        table_row(&t, "User", node_percent(c, p->user));
+        table_row(&t, "System", node_percent(c, p->system));
+        table_row(&t, "Idle", node_percent(c, p->idle));
         cmd_put(c, "%s", i ? "\n" : "");
         table_print_kv(&t);
     }
@@ -287,8 +287,8 @@ print_stats(struct cmd *c, const struct host_stats *s)
         table_row(&t, "Size", size_format(d->size, a));
         table_row(&t, "Used", size_format(d->used, a));
         table_row(&t, "Available", size_format(d->available, a));
-        table_row(&t, "Used Percent", percent(c, d->used_percent));
-        table_row(&t, "Inodes Percent", percent(c, d->inodes_used_percent));
+        table_row(&t, "Used Percent", node_percent(c, d->used_percent));
+        table_row(&t, "Inodes Percent", node_percent(c, d->inodes_used_percent));
         cmd_put(c, "%s", i ? "\n" : "");
         table_print_kv(&t);
     }

@@ -56,7 +56,7 @@ print_pools(struct cmd *c, const struct node_pool_list *l)
 
 /* By its name, or by a prefix that no other pool has; NULL: that was said. */
 static const struct node_pool *
-find(struct cmd *c, const char *prefix)
+pool_find(struct cmd *c, const char *prefix)
 {
     struct node_pool_list l;
     if (!api_read_list(c, api_target(c, "/v1/node/pools", "prefix", prefix, NULL), &type_node_pool,
@@ -125,7 +125,7 @@ cmd_node_pool_info(struct cmd *c)
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
-    const struct node_pool *p = find(c, c->args[0]);
+    const struct node_pool *p = pool_find(c, c->args[0]);
     if (!p)
         return 1;
     if (output_object(c, &o.out, &type_node_pool, p, &rc))
@@ -151,12 +151,12 @@ cmd_node_pool_info(struct cmd *c)
 
 /* The pool that a list is of; NULL: *ret_code, all is said. */
 static const struct node_pool *
-subject(struct cmd *c, const struct opt *opts, int *ret_code)
+pool_subject(struct cmd *c, const struct opt *opts, int *ret_code)
 {
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, ret_code))
         return NULL;
     *ret_code = 1;
-    return find(c, c->args[0]);
+    return pool_find(c, c->args[0]);
 }
 
 int
@@ -170,7 +170,7 @@ cmd_node_pool_nodes(struct cmd *c)
     struct api_meta meta = {0};
     struct err e = ERR_INIT;
     int rc;
-    const struct node_pool *p = subject(c, opts, &rc);
+    const struct node_pool *p = pool_subject(c, opts, &rc);
     if (!p)
         return rc;
     if (api_list(c, list_target(c, "/v1/node/pool/%/nodes", p->name, &o), &type_node_list_stub, &l,
@@ -196,7 +196,7 @@ cmd_node_pool_jobs(struct cmd *c)
     struct api_meta meta = {0};
     struct err e = ERR_INIT;
     int rc;
-    const struct node_pool *p = subject(c, opts, &rc);
+    const struct node_pool *p = pool_subject(c, opts, &rc);
     if (!p)
         return rc;
     if (api_list(c, list_target(c, "/v1/node/pool/%/jobs", p->name, &o), &type_job_list_stub, &l,

@@ -19,10 +19,10 @@
 #include "common/mem.h"
 #include "common/str.h"
 
-static void step(struct alloc_core *a);
+static void alloc_runner_step(struct alloc_core *a);
 static void need_dirs(struct alloc_core *a);
 
-static const struct task_events task_events = {step, need_dirs, hooks_env};
+static const struct task_events task_events = {alloc_runner_step, need_dirs, hooks_env};
 
 static struct alloc_runner *
 runner_of(struct alloc_core *a)
@@ -49,7 +49,7 @@ alloc_runner_detach(struct alloc_runner *ar)
 }
 
 static void
-released(void *arg)
+alloc_runner_released(void *arg)
 {
     struct alloc_runner *ar = arg;
     if (ar->a.hold.n > 0 || !ar->doomed)
@@ -71,7 +71,7 @@ alloc_runner_task(struct alloc_runner *ar, const char *task)
 /* --- status and reports --- */
 
 static const struct task_sm *const *
-machines(const void *ctx, const struct alloc_runner *ar)
+alloc_runner_machines(const void *ctx, const struct alloc_runner *ar)
 {
     const struct task_sm **v = mem_array(ctx, const struct task_sm *, ar->n);
     for (size_t i = 0; i < ar->n; i++)
@@ -125,7 +125,7 @@ refresh_status(struct alloc_runner *ar)
 {
     auto_mem void *tmp = mem_ctx("status");
     const char *was = ar->status;
-    ar->status = alloc_sm_status(machines(tmp, ar), ar->n, &ar->description);
+    ar->status = alloc_sm_status(alloc_runner_machines(tmp, ar), ar->n, &ar->description);
     if (!str_eq(was, ar->status)) /* how many a start finds that have ended is said once */
         log_write(!was && alloc_runner_terminal(ar) ? LOG_DEBUG : LOG_INFO, "client",
                   "allocation is now", "alloc_id", ar->a.id, "status", ar->status, NULL);
@@ -167,7 +167,7 @@ after_terminal(struct alloc_runner *ar)
 }
 
 static void
-step(struct alloc_core *a)
+alloc_runner_step(struct alloc_core *a)
 {
     struct alloc_runner *ar = runner_of(a);
     ar->again = true;
@@ -177,7 +177,7 @@ step(struct alloc_core *a)
     hold_take(&ar->a.hold);
     auto_mem void *tmp = mem_ctx("step");
     struct alloc_verdict *v = mem_array(tmp, struct alloc_verdict, ar->n);
-    const struct task_sm *const *m = machines(tmp, ar);
+    const struct task_sm *const *m = alloc_runner_machines(tmp, ar);
     /* Every round moves at least one task forward, so this ends. */
     while (ar->again) {
         ar->again = false;
@@ -213,7 +213,7 @@ record_for(struct client_task **tasks, size_t n, const char *name)
 
 /* `rec` and the records in `tasks` become the runner's. NULL when the allocation makes no sense. */
 static struct alloc_runner *
-make(struct allocs *in, struct client_alloc *rec, struct client_task **tasks, size_t n)
+alloc_runner_make(struct allocs *in, struct client_alloc *rec, struct client_task **tasks, size_t n)
 {
     const struct task_group *tg = job_group(rec->alloc->job, rec->alloc->task_group);
     if (!tg || !uuid_valid(rec->alloc->id) || tg->tasks.n == 0) {
@@ -224,7 +224,7 @@ make(struct allocs *in, struct client_alloc *rec, struct client_task **tasks, si
     struct alloc_runner *ar = mem_new(NULL, struct alloc_runner);
     ar->in = in;
     ar->a.g = in->g;
-    ar->a.hold = (struct hold){.above = &in->g->hold, .released = released, .arg = ar};
+    ar->a.hold = (struct hold){.above = &in->g->hold, .released = alloc_runner_released, .arg = ar};
     str_copy(ar->a.id, sizeof(ar->a.id), rec->alloc->id);
     ar->a.rec = talloc_steal(ar, rec);
     ar->a.tg = tg;
@@ -252,7 +252,7 @@ alloc_runner_add(struct allocs *in, const struct allocation *a)
     rec->alloc = codec_clone(rec, &type_allocation, a);
     rec->server_index = a->alloc_modify_index;
     rec->stopping = alloc_server_terminal(a);
-    struct alloc_runner *ar = make(in, rec, NULL, 0);
+    struct alloc_runner *ar = alloc_runner_make(in, rec, NULL, 0);
     if (!ar) {
         talloc_free(rec);
         return;
@@ -262,7 +262,7 @@ alloc_runner_add(struct allocs *in, const struct allocation *a)
     local_put_alloc(in->g->local, ar->a.rec);
     for (size_t i = 0; i < ar->n; i++)
         local_put_task(in->g->local, ar->a.id, ar->tasks[i].sm.t);
-    step(&ar->a);
+    alloc_runner_step(&ar->a);
 }
 
 void
@@ -272,7 +272,7 @@ alloc_runner_restore(struct allocs *in, struct client_alloc *rec, struct client_
     talloc_steal(NULL, rec);
     for (size_t i = 0; i < n; i++)
         talloc_steal(rec, tasks[i]);
-    struct alloc_runner *ar = make(in, rec, tasks, n);
+    struct alloc_runner *ar = alloc_runner_make(in, rec, tasks, n);
     if (!ar)
         talloc_free(rec);
 }
@@ -282,7 +282,7 @@ alloc_runner_resume(struct alloc_runner *ar)
 {
     for (size_t i = 0; i < ar->n; i++)
         task_runner_resume(&ar->tasks[i]);
-    step(&ar->a);
+    alloc_runner_step(&ar->a);
 }
 
 static void
@@ -360,7 +360,7 @@ alloc_runner_update(struct alloc_runner *ar, const struct allocation *a)
         ar->a.rec->stopping = true;
     }
     local_put_alloc(ar->a.g->local, ar->a.rec);
-    step(&ar->a);
+    alloc_runner_step(&ar->a);
 }
 
 void
@@ -370,7 +370,7 @@ alloc_runner_stop(struct alloc_runner *ar)
         ar->a.rec->stopping = true;
         local_put_alloc(ar->a.g->local, ar->a.rec);
     }
-    step(&ar->a);
+    alloc_runner_step(&ar->a);
 }
 
 void
@@ -388,7 +388,7 @@ alloc_runner_begin_anew(struct alloc_runner *ar, const char *why)
     for (size_t i = 0; i < ar->n; i++)
         task_runner_act(&ar->tasks[i], task_sm_rewind(&ar->tasks[i].sm, clock_wall_ns(), why));
     ar->stepping = false;
-    step(&ar->a);
+    alloc_runner_step(&ar->a);
 }
 
 void
@@ -403,7 +403,7 @@ alloc_runner_remove(struct alloc_runner *ar)
 /* --- end --- */
 
 static void
-collected(struct alloc_runner *ar, const struct err *e)
+alloc_runner_collected(struct alloc_runner *ar, const struct err *e)
 {
     ar->collecting = false;
     if (ar->doomed || ar->a.stopped) {
@@ -424,7 +424,7 @@ on_removed(void *arg, const struct err *e, struct warden_reply *r)
 {
     (void)r;
     struct alloc_runner *ar = arg;
-    collected(ar, e);
+    alloc_runner_collected(ar, e);
     hold_release(&ar->a.hold);
 }
 
@@ -452,7 +452,7 @@ static void
 collect_posted(void *arg)
 {
     struct alloc_runner *ar = arg;
-    collected(ar, NULL);
+    alloc_runner_collected(ar, NULL);
     hold_release(&ar->a.hold);
 }
 

@@ -119,7 +119,7 @@ main_started(task_list tasks, size_t n)
 
 /* An allocation that begins anew: nobody starts before all that ran have ended. */
 static bool
-rewinds(task_list tasks, size_t n)
+alloc_sm_rewinds(task_list tasks, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (tasks[i]->t->rewind)
@@ -130,7 +130,7 @@ rewinds(task_list tasks, size_t n)
 static void
 start_some(task_list tasks, size_t n, struct alloc_verdict *v)
 {
-    if (rewinds(tasks, n))
+    if (alloc_sm_rewinds(tasks, n))
         return;
     bool main_may = prestart_done(tasks, n);
     bool poststart_may = main_started(tasks, n);

@@ -38,7 +38,7 @@ gc_new(struct allocs *allocs)
 }
 
 static bool
-collectable(const struct alloc_runner *ar)
+gc_collectable(const struct alloc_runner *ar)
 {
     return alloc_runner_terminal(ar) && !ar->collecting && !ar->doomed && !ar->a.stopped;
 }
@@ -46,13 +46,13 @@ collectable(const struct alloc_runner *ar)
 /* What may go first: what the server does not know yet must not be forgotten. *ret_tracked: how
  * many there are of all kinds. */
 static struct alloc_runner *
-oldest(const struct gc *gc, int64_t *ret_tracked)
+gc_oldest(const struct gc *gc, int64_t *ret_tracked)
 {
     struct alloc_runner *best = NULL;
     int64_t n = 0;
     ALLOCS_EACH(gc->allocs, ar) {
         n += !ar->collecting && !ar->doomed;
-        if (collectable(ar) && !ar->report.dirty && !ar->report.in_flight &&
+        if (gc_collectable(ar) && !ar->report.dirty && !ar->report.in_flight &&
             (!best || ar->ended_ns < best->ended_ns))
             best = ar;
     }
@@ -60,12 +60,12 @@ oldest(const struct gc *gc, int64_t *ret_tracked)
     return best;
 }
 
-static void look(struct gc *gc);
+static void gc_look(struct gc *gc);
 
 /* --- destroying, some at a time --- */
 
 static struct alloc_runner *
-dequeue(struct gc *gc)
+gc_dequeue(struct gc *gc)
 {
     struct alloc_runner *ar = gc->first;
     if (!ar)
@@ -86,10 +86,10 @@ catch_up(struct gc *gc)
 }
 
 static void
-pump(struct gc *gc)
+gc_pump(struct gc *gc)
 {
     struct alloc_runner *ar;
-    while (gc->running < gc->g->cfg.agent->gc_parallel_destroys && (ar = dequeue(gc))) {
+    while (gc->running < gc->g->cfg.agent->gc_parallel_destroys && (ar = gc_dequeue(gc))) {
         gc->running++;
         alloc_runner_destroy(ar);
     }
@@ -98,7 +98,7 @@ pump(struct gc *gc)
 bool
 gc_collect(struct gc *gc, struct alloc_runner *ar, const char *why, client_done *done, void *arg)
 {
-    if (!collectable(ar))
+    if (!gc_collectable(ar))
         return false;
     ar->collecting = true;
     ar->gc.why = why;
@@ -110,13 +110,13 @@ gc_collect(struct gc *gc, struct alloc_runner *ar, const char *why, client_done 
     *gc->last = ar;
     gc->last = &ar->gc.next;
     gc->waiting++;
-    pump(gc);
+    gc_pump(gc);
     gc->allocs->crowded = gc->allocs->crowded || gc->waiting > CLIENT_REMOVALS_MAX;
     return true;
 }
 
 static void
-tell(struct alloc_runner *ar, const struct err *e)
+gc_tell(struct alloc_runner *ar, const struct err *e)
 {
     client_done *done = ar->gc.done;
     ar->gc.done = NULL;
@@ -138,15 +138,15 @@ void
 gc_ended(struct gc *gc, struct alloc_runner *ar, const struct err *e)
 {
     gc->running--;
-    tell(ar, e);
-    pump(gc);
+    gc_tell(ar, e);
+    gc_pump(gc);
     if (gc->g->stopping)
         return;
     catch_up(gc);
     if (e && ar->removed && !gc->retry_timer) /* what the servers forgot: soon again */
         gc->retry_timer = timer_start(gc->g->loop, RETRY_MS, on_retry, gc);
     if (!e && gc->full)
-        look(gc);
+        gc_look(gc);
     else
         gc_wake(gc); /* after an error: not at once */
 }
@@ -159,9 +159,9 @@ gc_stop(struct gc *gc)
     struct err e = ERR_INIT;
     err_set(&e, -ERR_CANCELED, "the agent goes down");
     struct alloc_runner *ar;
-    while ((ar = dequeue(gc))) {
+    while ((ar = gc_dequeue(gc))) {
         ar->collecting = false;
-        tell(ar, &e);
+        gc_tell(ar, &e);
     }
 }
 
@@ -177,7 +177,7 @@ on_timer(void *arg)
 {
     struct gc *gc = arg;
     gc->timer = NULL;
-    look(gc);
+    gc_look(gc);
 }
 
 void
@@ -185,7 +185,7 @@ gc_make_room(struct gc *gc)
 {
     struct alloc_runner *ar;
     int64_t n;
-    while (!gc->g->stopping && (ar = oldest(gc, &n)) && n > gc->g->cfg.agent->gc_max_allocs)
+    while (!gc->g->stopping && (ar = gc_oldest(gc, &n)) && n > gc->g->cfg.agent->gc_max_allocs)
         gc_collect(gc, ar, gc->why_many, NULL, NULL);
 }
 
@@ -193,13 +193,13 @@ void
 gc_wake(struct gc *gc)
 {
     int64_t n;
-    if (!gc->timer && !gc->looking && !gc->g->stopping && oldest(gc, &n))
+    if (!gc->timer && !gc->looking && !gc->g->stopping && gc_oldest(gc, &n))
         gc->timer =
             timer_start(gc->g->loop, gc->g->cfg.agent->gc_interval / NS_PER_MS, on_timer, gc);
 }
 
 static void
-measure(void *arg)
+gc_measure(void *arg)
 {
     struct look *l = arg;
     struct statvfs v;
@@ -214,14 +214,14 @@ measure(void *arg)
 
 /* One goes, then it is measured again (gc_ended). */
 static void
-measured(void *arg)
+gc_measured(void *arg)
 {
     struct look *l = arg;
     struct gc *gc = l->gc;
     int64_t n;
     gc->looking = false;
     gc_make_room(gc);
-    struct alloc_runner *ar = oldest(gc, &n);
+    struct alloc_runner *ar = gc_oldest(gc, &n);
     bool full = l->disk_pct > gc->g->cfg.agent->gc_disk_usage_threshold ||
                 l->inode_pct > gc->g->cfg.agent->gc_inode_usage_threshold;
     gc->full = !gc->g->stopping && full && ar;
@@ -239,7 +239,7 @@ measured(void *arg)
 }
 
 static void
-look(struct gc *gc)
+gc_look(struct gc *gc)
 {
     if (gc->looking || gc->g->stopping)
         return;
@@ -247,5 +247,5 @@ look(struct gc *gc)
     l->gc = gc;
     gc->looking = true;
     hold_take(&gc->g->hold);
-    loop_work(gc->g->loop, measure, measured, l);
+    loop_work(gc->g->loop, gc_measure, gc_measured, l);
 }

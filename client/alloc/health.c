@@ -14,21 +14,21 @@
 #define HEALTHY_DEADLINE_NS (300 * NS_PER_S)
 
 static int64_t
-value(struct opt_i64 v, int64_t otherwise)
+health_value(struct opt_i64 v, int64_t otherwise)
 {
     return v.set ? v.v : otherwise;
 }
 
 static int64_t
-later(int64_t at, int64_t by)
+health_later(int64_t at, int64_t by)
 {
     return by > 0 && at > INT64_MAX - by ? INT64_MAX : at + by;
 }
 
 static int64_t
-deadline(const struct health_in *in)
+health_deadline(const struct health_in *in)
 {
-    return later(in->began, in->policy.max_ns);
+    return health_later(in->began, in->policy.max_ns);
 }
 
 struct health_policy
@@ -39,22 +39,22 @@ health_policy_of(const struct allocation *a, const struct task_group *tg)
     bool lasting = str_eq(type, JOB_SERVICE) || str_eq(type, JOB_SYSTEM);
     if (p.deploy) {
         const struct update_strategy *u = tg->update;
-        p.judged =
-            lasting && u && value(u->max_parallel, 1) != 0 && !str_eq(u->health_check, "manual");
-        p.min_ns = u ? value(u->min_healthy_time, MIN_HEALTHY_NS) : 0;
-        p.max_ns = u ? value(u->healthy_deadline, HEALTHY_DEADLINE_NS) : 0;
+        p.judged = lasting && u && health_value(u->max_parallel, 1) != 0 &&
+                   !str_eq(u->health_check, "manual");
+        p.min_ns = u ? health_value(u->min_healthy_time, MIN_HEALTHY_NS) : 0;
+        p.max_ns = u ? health_value(u->healthy_deadline, HEALTHY_DEADLINE_NS) : 0;
         return p;
     }
     const struct migrate_strategy *m = tg->migrate;
     p.judged = lasting;
-    p.min_ns = m ? value(m->min_healthy_time, MIN_HEALTHY_NS) : MIN_HEALTHY_NS;
-    p.max_ns = m ? value(m->healthy_deadline, HEALTHY_DEADLINE_NS) : HEALTHY_DEADLINE_NS;
+    p.min_ns = m ? health_value(m->min_healthy_time, MIN_HEALTHY_NS) : MIN_HEALTHY_NS;
+    p.max_ns = m ? health_value(m->healthy_deadline, HEALTHY_DEADLINE_NS) : HEALTHY_DEADLINE_NS;
     return p;
 }
 
 /* May end, if it ends well. */
 static bool
-passing(const struct task_sm *m)
+health_passing(const struct task_sm *m)
 {
     return m->cfg.role != ROLE_MAIN && !m->cfg.sidecar;
 }
@@ -62,11 +62,11 @@ passing(const struct task_sm *m)
 static bool
 done_well(const struct task_sm *m)
 {
-    return passing(m) && str_eq(m->t->state->state, "dead") && !m->t->state->failed;
+    return health_passing(m) && str_eq(m->t->state->state, "dead") && !m->t->state->failed;
 }
 
 static bool
-counts(const struct task_sm *m)
+health_counts(const struct task_sm *m)
 {
     return m->cfg.role != ROLE_POSTSTOP && !(m->cfg.role == ROLE_POSTSTART && done_well(m));
 }
@@ -79,15 +79,15 @@ health_judge(const struct health_in *in, int64_t *ret_at)
     for (size_t i = 0; i < in->n; i++) {
         const struct task_sm *m = in->tasks[i];
         const struct task_state *s = m->t->state;
-        if (!counts(m))
+        if (!health_counts(m))
             continue;
         if (s->failed || (str_eq(s->state, "dead") && !done_well(m)))
             return HEALTH_BAD;
         waits = waits || !(str_eq(s->state, "running") || done_well(m));
         since = s->started_at > since ? s->started_at : since;
     }
-    int64_t good = waits ? INT64_MAX : later(since, in->policy.min_ns);
-    int64_t end = deadline(in);
+    int64_t good = waits ? INT64_MAX : health_later(since, in->policy.min_ns);
+    int64_t end = health_deadline(in);
     if (good <= in->now && good <= end)
         return HEALTH_GOOD;
     if (end <= in->now)
@@ -104,18 +104,18 @@ health_reason(const void *ctx, const struct health_in *in, size_t i)
     char min[DURATION_TEXT], max[DURATION_TEXT];
     duration_format(in->policy.min_ns, min);
     duration_format(in->policy.max_ns, max);
-    if (!counts(m) || done_well(m))
+    if (!health_counts(m) || done_well(m))
         return NULL;
     if (s->failed)
         return "Unhealthy because of failed task";
     if (str_eq(s->state, "dead"))
         return "Unhealthy because of dead task";
-    if (in->now < deadline(in))
+    if (in->now < health_deadline(in))
         return NULL; /* another one is the cause */
     if (!str_eq(s->state, "running"))
         return mem_printf(ctx, "Task not running by healthy_deadline of %s", max);
     int64_t since = s->started_at > in->began ? s->started_at : in->began;
-    if (later(since, in->policy.min_ns) > deadline(in))
+    if (health_later(since, in->policy.min_ns) > health_deadline(in))
         return mem_printf(
             ctx, "Task not running for min_healthy_time of %s by healthy_deadline of %s", min, max);
     return NULL;

@@ -16,7 +16,7 @@ on_made(void *arg, const struct err *e, struct warden_reply *r)
 }
 
 static void
-prestart(struct alloc_runner *ar)
+hook_dirs_prestart(struct alloc_runner *ar)
 {
     auto_mem void *tmp = mem_ctx("dirs");
     const struct warden_task **v = mem_array(tmp, const struct warden_task *, ar->n);
@@ -34,4 +34,4 @@ prestart(struct alloc_runner *ar)
     warden_alloc_make(ar->a.g->warden, &w, on_made, ar);
 }
 
-const struct alloc_hook hook_dirs = {.name = "directories", .prestart = prestart};
+const struct alloc_hook hook_dirs = {.name = "directories", .prestart = hook_dirs_prestart};

@@ -21,10 +21,10 @@ struct health_hook {
     struct timer *timer;
 };
 
-static void look(struct alloc_runner *ar);
+static void hook_health_look(struct alloc_runner *ar);
 
 static bool
-told(const struct alloc_runner *ar)
+hook_health_told(const struct alloc_runner *ar)
 {
     const struct alloc_deployment_status *d = ar->a.rec->alloc->deployment_status;
     return d && d->healthy.set;
@@ -32,7 +32,7 @@ told(const struct alloc_runner *ar)
 
 /* Before anybody is told: telling comes back here. */
 static void
-note(struct alloc_runner *ar, bool healthy, int64_t now)
+hook_health_note(struct alloc_runner *ar, bool healthy, int64_t now)
 {
     struct allocation *a = ar->a.rec->alloc;
     if (!a->deployment_status)
@@ -44,7 +44,7 @@ note(struct alloc_runner *ar, bool healthy, int64_t now)
 }
 
 static void
-explain(struct alloc_runner *ar, const struct health_in *in)
+hook_health_explain(struct alloc_runner *ar, const struct health_in *in)
 {
     auto_mem void *tmp = mem_ctx("reasons");
     const char **why = mem_array(tmp, const char *, in->n);
@@ -61,18 +61,18 @@ on_time(void *arg)
 {
     struct alloc_runner *ar = arg;
     ar->hook.health->timer = NULL;
-    look(ar);
+    hook_health_look(ar);
 }
 
 static void
-wait(struct alloc_runner *ar, int64_t ns)
+hook_health_wait(struct alloc_runner *ar, int64_t ns)
 {
     int64_t ms = ns / NS_PER_MS + 1;
     ar->hook.health->timer = timer_start(ar->a.g->loop, ms, on_time, ar);
 }
 
 static void
-judge(struct alloc_runner *ar, const struct health_policy *p, int64_t now)
+hook_health_judge(struct alloc_runner *ar, const struct health_policy *p, int64_t now)
 {
     auto_mem void *tmp = mem_ctx("health");
     const struct task_sm **v = mem_array(tmp, const struct task_sm *, ar->n);
@@ -82,24 +82,24 @@ judge(struct alloc_runner *ar, const struct health_policy *p, int64_t now)
     int64_t at = 0;
     enum health is = health_judge(&in, &at);
     if (is == HEALTH_OPEN) {
-        wait(ar, at - now);
+        hook_health_wait(ar, at - now);
         return;
     }
-    note(ar, is == HEALTH_GOOD, now);
+    hook_health_note(ar, is == HEALTH_GOOD, now);
     if (is == HEALTH_BAD && p->deploy)
-        explain(ar, &in);
+        hook_health_explain(ar, &in);
     alloc_runner_persist(ar);
 }
 
 static void
-look(struct alloc_runner *ar)
+hook_health_look(struct alloc_runner *ar)
 {
     const struct allocation *a = ar->a.rec->alloc;
     if (!ar->hook.health)
         ar->hook.health = mem_new(ar, struct health_hook);
     struct health_hook *h = ar->hook.health;
     timer_stop(TAKE(h->timer));
-    if (ar->a.stopped || ar->a.rec->stopping || alloc_server_terminal(a) || told(ar))
+    if (ar->a.stopped || ar->a.rec->stopping || alloc_server_terminal(a) || hook_health_told(ar))
         return;
     int64_t now = clock_wall_ns();
     if (h->began == 0 || !str_eq(h->deployment, a->deployment_id)) {
@@ -108,20 +108,21 @@ look(struct alloc_runner *ar)
     }
     struct health_policy p = health_policy_of(a, ar->a.tg);
     if (!p.judged && p.deploy && str_eq(ar->status, ALLOC_FAILED)) {
-        note(ar, false, now); /* whoever judges it need not wait for this one */
+        hook_health_note(ar, false, now); /* whoever judges it need not wait for this one */
         alloc_runner_persist(ar);
     } else if (p.judged && ar->a.g->adopting > 0) {
-        wait(ar, HEALTH_ADOPTING_MS * NS_PER_MS);
+        hook_health_wait(ar, HEALTH_ADOPTING_MS * NS_PER_MS);
     } else if (p.judged) {
-        judge(ar, &p, now);
+        hook_health_judge(ar, &p, now);
     }
 }
 
 static void
-stop(struct alloc_runner *ar)
+hook_health_stop(struct alloc_runner *ar)
 {
     if (ar->hook.health)
         timer_stop(TAKE(ar->hook.health->timer));
 }
 
-const struct alloc_hook hook_health = {.name = "health", .changed = look, .stop = stop};
+const struct alloc_hook hook_health = {
+    .name = "health", .changed = hook_health_look, .stop = hook_health_stop};

@@ -94,7 +94,8 @@ wake_waiting(struct allocs *allocs)
 
 /* `s` NULL: it has no address. */
 static void
-made(struct alloc_runner *ar, const struct err *e, const struct alloc_network_status *s)
+hook_network_made(struct alloc_runner *ar, const struct err *e,
+                  const struct alloc_network_status *s)
 {
     network_of(ar)->making = false;
     bool ends = ar->a.stopped || alloc_runner_terminal(ar);
@@ -122,7 +123,7 @@ made(struct alloc_runner *ar, const struct err *e, const struct alloc_network_st
 static void
 on_made(void *arg, const struct err *e, struct warden_reply *r)
 {
-    made(arg, e, e ? NULL : r->msg->network);
+    hook_network_made(arg, e, e ? NULL : r->msg->network);
 }
 
 /* --- of containers --- */
@@ -164,7 +165,7 @@ is_joined(const struct alloc_runner *ar)
 
 /* The engine has made another one: what runs in the old one speaks to nobody any more. */
 static void
-follow(struct alloc_runner *ar)
+hook_network_follow(struct alloc_runner *ar)
 {
     for (size_t i = 0; i < ar->n; i++) {
         struct task_runner *tr = &ar->tasks[i];
@@ -182,9 +183,9 @@ on_joined(void *arg, const struct err *e, struct warden_reply *r)
     const struct alloc_network_status s = {.interface_name = "eth0", .address = h->address};
     (void)r;
     if (!e && h->pid != 0 && h->pid != h->joining && !ar->a.stopped)
-        follow(ar);
+        hook_network_follow(ar);
     h->pid = e ? h->pid : h->joining;
-    made(ar, e, &s);
+    hook_network_made(ar, e, &s);
 }
 
 static void
@@ -196,7 +197,7 @@ on_engine_made(void *arg, const struct err *e, const struct hand_network_state *
                                            .address = state ? state->address : NULL};
     auto_mem void *tmp = mem_ctx("network");
     if (e || !is_joined(ar) || ar->a.stopped) {
-        made(ar, e, &s);
+        hook_network_made(ar, e, &s);
         return;
     }
     struct net_request *q = mem_new(tmp, struct net_request);

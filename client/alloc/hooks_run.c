@@ -11,7 +11,7 @@
 static const struct alloc_hook *const rows[] = {ALLOC_HOOKS(ROW)};
 
 static bool
-launching(const struct alloc_runner *ar)
+hooks_run_launching(const struct alloc_runner *ar)
 {
     bool any = false;
     for (size_t i = 0; i < ar->n; i++)
@@ -20,7 +20,7 @@ launching(const struct alloc_runner *ar)
 }
 
 static bool
-wanted(const struct alloc_hook *h, const struct alloc_runner *ar)
+hooks_run_wanted(const struct alloc_hook *h, const struct alloc_runner *ar)
 {
     return !h->wanted || h->wanted(ar);
 }
@@ -38,7 +38,7 @@ on_again(void *arg)
 
 /* The warden has too much to do just now: no failure of the allocation, which stays as it is. */
 static void
-wait(struct alloc_runner *ar, const struct alloc_hook *h, const struct err *e)
+hooks_run_wait(struct alloc_runner *ar, const struct alloc_hook *h, const struct err *e)
 {
     if (ar->hooks.backoff_ms == 0)
         log_info("client", "allocation waits: what makes its surroundings is busy", "alloc_id",
@@ -59,13 +59,13 @@ hooks_done(struct alloc_runner *ar, const struct alloc_hook *h, const struct err
         return;
     if (!e) {
         while (++at < ARRAY_LEN(rows))
-            if (rows[at]->prestart && wanted(rows[at], ar)) {
+            if (rows[at]->prestart && hooks_run_wanted(rows[at], ar)) {
                 rows[at]->prestart(ar);
                 return;
             }
         a->dirs = DIRS_READY;
     } else if (a->dirs == DIRS_ASKED && e->code == -ERR_BUSY) {
-        wait(ar, h, e);
+        hooks_run_wait(ar, h, e);
         return;
     } else if (e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED) {
         a->dirs = DIRS_NONE; /* link_up asks again */
@@ -92,7 +92,7 @@ hooks_prestart(struct alloc_runner *ar)
 void
 hooks_resume(struct alloc_runner *ar)
 {
-    if (ar->a.dirs == DIRS_NONE && launching(ar))
+    if (ar->a.dirs == DIRS_NONE && hooks_run_launching(ar))
         hooks_prestart(ar);
 }
 
@@ -100,7 +100,7 @@ void
 hooks_changed(struct alloc_runner *ar)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (rows[i]->changed && wanted(rows[i], ar))
+        if (rows[i]->changed && hooks_run_wanted(rows[i], ar))
             rows[i]->changed(ar);
 }
 
@@ -109,7 +109,7 @@ hooks_env(struct alloc_core *a, const void *ctx, struct str_map *ret)
 {
     const struct alloc_runner *ar = (const struct alloc_runner *)a; /* its first member */
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (rows[i]->env && wanted(rows[i], ar))
+        if (rows[i]->env && hooks_run_wanted(rows[i], ar))
             rows[i]->env(ar, ctx, ret);
 }
 
@@ -117,7 +117,7 @@ void
 hooks_exited(struct alloc_runner *ar)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (rows[i]->exited && wanted(rows[i], ar))
+        if (rows[i]->exited && hooks_run_wanted(rows[i], ar))
             rows[i]->exited(ar);
 }
 

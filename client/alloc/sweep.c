@@ -17,7 +17,7 @@ static void ask_tasks(struct sweep *s, const char *alloc_id, const char *task);
 static void ask_dirs(struct sweep *s, int64_t offset);
 
 static void
-asked(struct sweep *s)
+sweep_asked(struct sweep *s)
 {
     s->left++;
     hold_take(&s->allocs->g->hold);
@@ -25,7 +25,7 @@ asked(struct sweep *s)
 
 /* After every answer; the last one of the tasks goes on with the directories. */
 static void
-answered(struct sweep *s, bool broken)
+sweep_answered(struct sweep *s, bool broken)
 {
     struct allocs *allocs = s->allocs;
     if (--s->left == 0) {
@@ -44,7 +44,7 @@ static void
 on_done(void *arg, const struct err *e, struct warden_reply *r)
 {
     (void)r;
-    answered(arg, e != NULL);
+    sweep_answered(arg, e != NULL);
 }
 
 static void
@@ -58,18 +58,18 @@ on_tasks(void *arg, const struct err *e, struct warden_reply *r)
             continue;
         log_warn("client", "a task of an allocation that is not known here is ended", "alloc_id",
                  t->alloc_id, "task", t->task_name, NULL);
-        asked(s);
+        sweep_asked(s);
         warden_destroy(s->allocs->g->warden, t->alloc_id, t->task_name, on_done, s);
     }
     if (n > 0 && r->msg->next != 0)
         ask_tasks(s, r->msg->records.v[n - 1]->alloc_id, r->msg->records.v[n - 1]->task_name);
-    answered(s, e != NULL);
+    sweep_answered(s, e != NULL);
 }
 
 static void
 ask_tasks(struct sweep *s, const char *alloc_id, const char *task)
 {
-    asked(s);
+    sweep_asked(s);
     warden_list(s->allocs->g->warden, alloc_id, task, on_tasks, s);
 }
 
@@ -83,18 +83,18 @@ on_dirs(void *arg, const struct err *e, struct warden_reply *r)
             continue;
         log_info("client", "the directory of an allocation that is not known here is removed",
                  "alloc_id", name, NULL);
-        asked(s);
+        sweep_asked(s);
         warden_alloc_remove(s->allocs->g->warden, name, on_done, s);
     }
     if (!e && !s->allocs->g->stopping && r->msg->next != 0)
         ask_dirs(s, r->msg->next);
-    answered(s, e != NULL);
+    sweep_answered(s, e != NULL);
 }
 
 static void
 ask_dirs(struct sweep *s, int64_t offset)
 {
-    asked(s);
+    sweep_asked(s);
     warden_readdir(s->allocs->g->warden, NULL, NULL, offset, on_dirs, s);
 }
 

@@ -114,7 +114,7 @@ tell_end(struct client_exec *x, int code, int sig)
 /* --- input --- */
 
 static size_t
-waiting(const struct client_exec *x)
+exec_waiting(const struct client_exec *x)
 {
     return x->input.len + (x->far ? x->far->verbs->queued(x->far) : 0);
 }
@@ -136,7 +136,7 @@ static void
 far_drained(void *arg)
 {
     struct client_exec *x = arg;
-    if (!x->full || waiting(x) > CLIENT_EXEC_INPUT_MAX / 4)
+    if (!x->full || exec_waiting(x) > CLIENT_EXEC_INPUT_MAX / 4)
         return;
     x->full = false;
     x->busy = true;
@@ -149,11 +149,11 @@ client_exec_write(struct client_exec *x, const void *data, size_t n)
 {
     if (x->close_input || x->state >= EXEC_OVER)
         return 0;
-    if (n > CLIENT_EXEC_INPUT_MAX || waiting(x) > CLIENT_EXEC_INPUT_MAX - n)
+    if (n > CLIENT_EXEC_INPUT_MAX || exec_waiting(x) > CLIENT_EXEC_INPUT_MAX - n)
         return -ERR_LIMIT;
     buf_put(&x->input, data, n);
     pass_input(x);
-    x->full = x->full || waiting(x) > CLIENT_EXEC_INPUT_MAX / 2;
+    x->full = x->full || exec_waiting(x) > CLIENT_EXEC_INPUT_MAX / 2;
     return x->full ? -EAGAIN : 0;
 }
 
@@ -253,7 +253,7 @@ client_exec_pause(struct client_exec *x, bool on)
 }
 
 static void
-refused(void *arg)
+exec_refused(void *arg)
 {
     struct client_exec *x = arg;
     x->refused = false;
@@ -292,7 +292,7 @@ find_task(struct client_exec *x, const char *alloc_id, const char *task)
 }
 
 static void
-begin(struct client_exec *x, const char *alloc_id, const struct client_exec_request *req)
+exec_begin(struct client_exec *x, const char *alloc_id, const struct client_exec_request *req)
 {
     const struct hand_exec spec = {
         .command = req->command, .tty = req->tty, .rows = req->rows, .columns = req->columns};
@@ -327,10 +327,10 @@ execs_open(struct execs *all, const char *alloc_id, const struct client_exec_req
     DL_PREPEND(all->first, x);
     all->n++;
     hold_take(&all->g->hold);
-    begin(x, alloc_id, req);
+    exec_begin(x, alloc_id, req);
     x->refused = !x->far;
     if (x->refused)
-        loop_post(all->g->loop, refused, x);
+        loop_post(all->g->loop, exec_refused, x);
     return x;
 }
 

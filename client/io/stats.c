@@ -73,7 +73,7 @@ new_memory(const void *ctx)
 }
 
 static void
-measured(const void *ctx, struct str_list *l, const char *name)
+stats_measured(const void *ctx, struct str_list *l, const char *name)
 {
     list_add(ctx, *l, name);
 }
@@ -96,7 +96,7 @@ add_pid(const void *ctx, struct task_resource_usage *u, int64_t pid, struct pid_
     struct resource_usage *r = mem_new(ctx, struct resource_usage);
     r->memory_stats = new_memory(r);
     r->memory_stats->rss = (uint64_t)s.rss;
-    measured(r, &r->memory_stats->measured, "RSS");
+    stats_measured(r, &r->memory_stats->measured, "RSS");
     r->cpu_stats = mem_new(r, struct cpu_stats);
     map_put(ctx, u->pids, mem_printf(ctx, "%lld", (long long)pid))->v = r;
 }
@@ -199,7 +199,7 @@ fill_memory(const void *ctx, struct memory_stats *m, const struct cgroup_stats *
         if (rows[i].value < 0)
             continue;
         *rows[i].dst = (uint64_t)rows[i].value;
-        measured(ctx, &m->measured, rows[i].name);
+        stats_measured(ctx, &m->measured, rows[i].name);
     }
 }
 
@@ -216,14 +216,14 @@ fill_cpu(const void *ctx, struct task_runner *tr, struct cpu_stats *cpu,
     cpu->system_mode = tr->cpu.system_pct;
     cpu->percent = tr->cpu.user_pct + tr->cpu.system_pct;
     cpu->total_ticks = cpu->percent / 100.0 * core_mhz(tr->ar->g);
-    measured(ctx, &cpu->measured, "System Mode");
-    measured(ctx, &cpu->measured, "User Mode");
-    measured(ctx, &cpu->measured, "Percent");
+    stats_measured(ctx, &cpu->measured, "System Mode");
+    stats_measured(ctx, &cpu->measured, "User Mode");
+    stats_measured(ctx, &cpu->measured, "Percent");
     if (cg->nr_throttled >= 0) {
         cpu->throttled_periods = (uint64_t)cg->nr_throttled;
         cpu->throttled_time = cg->throttled_us > 0 ? (uint64_t)cg->throttled_us * 1000 : 0;
-        measured(ctx, &cpu->measured, "Throttled Periods");
-        measured(ctx, &cpu->measured, "Throttled Time");
+        stats_measured(ctx, &cpu->measured, "Throttled Periods");
+        stats_measured(ctx, &cpu->measured, "Throttled Time");
     }
 }
 
@@ -298,7 +298,7 @@ fill_blocks(struct task_runner *tr, uint64_t id, struct resource_usage *u)
 }
 
 static struct pressure *
-pressure(const void *ctx, const struct cgroup_psi *p)
+stats_pressure(const void *ctx, const struct cgroup_psi *p)
 {
     if (!p->present)
         return NULL;
@@ -315,9 +315,9 @@ fill_waits(struct resource_usage *u, const struct cgroup_stats *cg)
 {
     if (cg->cpu.present || cg->memory.present || cg->io.present) {
         struct pressure_stats *p = u->pressure_stats = mem_new(u, struct pressure_stats);
-        p->cpu = pressure(p, &cg->cpu);
-        p->memory = pressure(p, &cg->memory);
-        p->io = pressure(p, &cg->io);
+        p->cpu = stats_pressure(p, &cg->cpu);
+        p->memory = stats_pressure(p, &cg->memory);
+        p->io = stats_pressure(p, &cg->io);
     }
     if (cg->io_rbytes >= 0) {
         struct io_stats *s = u->io_stats = mem_new(u, struct io_stats);

@@ -115,7 +115,7 @@ client_stream_close(struct client_stream *s)
 }
 
 static void
-wake(struct client_stream *s)
+stream_wake(struct client_stream *s)
 {
     void (*ready)(void *) = s->ready;
     s->ready = NULL;
@@ -124,14 +124,14 @@ wake(struct client_stream *s)
 }
 
 static void
-fail(struct client_stream *s, int code, const char *text)
+stream_fail(struct client_stream *s, int code, const char *text)
 {
     s->state = STREAM_FAIL;
     err_set(&s->e, code, "%s", text);
 }
 
 static void
-opened(struct client_stream *s)
+stream_opened(struct client_stream *s)
 {
     client_stream_opened *fn = TAKE(s->opened);
     if (!fn)
@@ -146,15 +146,15 @@ opened(struct client_stream *s)
 
 /* After any completion: tells the opener or the reader; frees what was closed meanwhile. */
 static void
-progress(struct client_stream *s)
+stream_progress(struct client_stream *s)
 {
     if (s->asking || s->busy)
         return;
     s->busy = true;
     if (s->opened)
-        opened(s);
+        stream_opened(s);
     else if (!s->closed)
-        wake(s);
+        stream_wake(s);
     s->busy = false;
     if (s->closed && !s->asking)
         stream_free(s);
@@ -212,7 +212,7 @@ on_inotify(void *arg, int fd, unsigned events)
     pump_events(s);
     if (s->state == STREAM_WAIT)
         s->state = STREAM_READ;
-    progress(s);
+    stream_progress(s);
 }
 
 static void
@@ -251,7 +251,7 @@ on_beat(void *arg)
         s->state = STREAM_READ;
     else if (s->state == STREAM_WAIT && s->frames && s->out.len == s->out_at)
         buf_puts(&s->out, "{}");
-    progress(s);
+    stream_progress(s);
 }
 
 static void
@@ -270,7 +270,7 @@ streams_wake(struct streams *all, const char *alloc_id)
         if (s->state != STREAM_WAIT || strcmp(s->id, alloc_id) != 0)
             continue;
         s->state = STREAM_READ;
-        progress(s);
+        stream_progress(s);
     }
 }
 
@@ -281,7 +281,7 @@ streams_stop(struct streams *all)
     DL_FOREACH_SAFE (all->first, s, next) {
         if (s->state != STREAM_FAIL)
             s->state = STREAM_END;
-        progress(s);
+        stream_progress(s);
     }
 }
 
@@ -304,7 +304,7 @@ take_file(struct client_stream *s, int fd)
     fd_close(&s->fd);
     s->fd = fd;
     if (!file_is_regular(fd, &size)) {
-        fail(s, -ERR_INVALID, "only regular files can be read");
+        stream_fail(s, -ERR_INVALID, "only regular files can be read");
         return;
     }
     s->state = STREAM_READ;
@@ -330,7 +330,7 @@ open_next(struct client_stream *s, const struct err *e)
     } else if (s->req.follow && !task_is_over(s)) {
         wait_more(s);
     } else {
-        fail(s, e->code, e->text);
+        stream_fail(s, e->code, e->text);
     }
 }
 
@@ -349,11 +349,12 @@ on_open(void *arg, const struct err *e, struct warden_reply *r)
         log_index_remove(&s->set, s->index);
         open_next(s, e);
     } else if (e && e->code == -ERR_NOT_FOUND && s->req.kind == CLIENT_STREAM_FRAMES) {
-        fail(s, -ERR_INVALID, e->text); /* as in Nomad, whose other readers of files say 404 */
+        /* as in Nomad, whose other readers of files say 404 */
+        stream_fail(s, -ERR_INVALID, e->text);
     } else {
-        fail(s, e ? e->code : -ERR_INTERNAL, e ? e->text : "the warden sent no file");
+        stream_fail(s, e ? e->code : -ERR_INTERNAL, e ? e->text : "the warden sent no file");
     }
-    progress(s);
+    stream_progress(s);
 }
 
 static void
@@ -373,7 +374,7 @@ static void no_log(struct client_stream *s);
 
 /* Begins to read once there is a file. */
 static void
-seek(struct client_stream *s)
+stream_seek(struct client_stream *s)
 {
     if (log_index_seek(&s->set, s->req.offset, s->req.from_end, &s->index, &s->pos)) {
         s->have_index = true;
@@ -393,12 +394,12 @@ on_listed(void *arg, const struct err *e, struct warden_reply *r)
     struct client_stream *s = arg;
     s->asking = false;
     if (s->closed || s->state == STREAM_END) {
-        progress(s);
+        stream_progress(s);
         return;
     }
     if (e && e->code != -ERR_NOT_FOUND) {
-        fail(s, e->code, e->text);
-        progress(s);
+        stream_fail(s, e->code, e->text);
+        stream_progress(s);
         return;
     }
     for (size_t i = 0; !e && i < r->msg->files.n; i++) {
@@ -412,8 +413,8 @@ on_listed(void *arg, const struct err *e, struct warden_reply *r)
     else if (s->have_index)
         s->state = STREAM_READ;
     else
-        seek(s);
-    progress(s);
+        stream_seek(s);
+    stream_progress(s);
 }
 
 static void
@@ -437,7 +438,7 @@ on_log_dir(void *arg, const struct err *e, struct warden_reply *r)
         }
         list_logs(s, 0);
     }
-    progress(s);
+    stream_progress(s);
 }
 
 /* Output that its engine keeps; as `logs` of a handle. */
@@ -454,13 +455,13 @@ no_log(struct client_stream *s)
 {
     char text[ERR_TEXT_MAX];
     snprintf(text, sizeof(text), "task \"%.100s\" has no %s log yet", s->req.task, s->req.log_type);
-    fail(s, -ERR_NOT_FOUND, text);
+    stream_fail(s, -ERR_NOT_FOUND, text);
 }
 
 static void
-posted(void *arg)
+stream_posted(void *arg)
 {
-    progress(arg);
+    stream_progress(arg);
 }
 
 static void
@@ -472,11 +473,11 @@ begin_kept(struct client_stream *s, int64_t size)
     s->state = STREAM_READ;
     if (size == 0 && !s->req.follow)
         no_log(s);
-    loop_post(s->g->loop, posted, s);
+    loop_post(s->g->loop, stream_posted, s);
 }
 
 static void
-begin(struct client_stream *s)
+stream_begin(struct client_stream *s)
 {
     int64_t kept = s->req.kind == CLIENT_STREAM_LOGS ? read_kept(s, 0, NULL, 0) : -1;
     if (kept >= 0) {
@@ -484,8 +485,8 @@ begin(struct client_stream *s)
         return;
     }
     if (!s->g->warden) {
-        fail(s, -ERR_UNAVAILABLE, "the warden is not running: files cannot be read");
-        loop_post(s->g->loop, posted, s);
+        stream_fail(s, -ERR_UNAVAILABLE, "the warden is not running: files cannot be read");
+        loop_post(s->g->loop, stream_posted, s);
         return;
     }
     s->asking = true;
@@ -553,9 +554,9 @@ streams_open(struct streams *all, const struct client_stream_request *req, clien
     hold_take(&all->g->hold);
     check_request(s, req);
     if (s->state == STREAM_FAIL)
-        loop_post(all->g->loop, posted, s);
+        loop_post(all->g->loop, stream_posted, s);
     else
-        begin(s);
+        stream_begin(s);
 }
 
 /* --- reading --- */
@@ -638,7 +639,7 @@ read_file(struct client_stream *s, void *p, size_t n)
 }
 
 static size_t
-drain(struct client_stream *s, void *p, size_t n)
+stream_drain(struct client_stream *s, void *p, size_t n)
 {
     size_t have = s->out.len - s->out_at;
     if (have == 0)
@@ -663,7 +664,7 @@ read_step(struct client_stream *s, void *p, size_t n)
         return 0;
     }
     if (s->fd < 0 && !s->kept) { /* logs, woken before there was a file */
-        seek(s);
+        stream_seek(s);
         return 0;
     }
     if (!s->frames) {
@@ -686,7 +687,7 @@ client_stream_read(struct client_stream *s, void *p, size_t n, void (*ready)(voi
 {
     ASSERT(n > 0 && !s->closed);
     for (;;) {
-        size_t got = drain(s, p, n);
+        size_t got = stream_drain(s, p, n);
         if (got > 0)
             return (ssize_t)got;
         if (s->state == STREAM_END)
@@ -702,6 +703,6 @@ client_stream_read(struct client_stream *s, void *p, size_t n, void (*ready)(voi
         if (r > 0)
             return r;
         if (r < 0)
-            fail(s, (int)r, "read failed");
+            stream_fail(s, (int)r, "read failed");
     }
 }

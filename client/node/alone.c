@@ -100,7 +100,7 @@ want_beats(struct ground *g, const struct alloc_runner *ar)
 
 /* Its tasks may run on for lost_after from here. */
 static void
-renew(struct ground *g, const struct alloc_runner *ar)
+alone_renew(struct ground *g, const struct alloc_runner *ar)
 {
     int64_t lost = group_of(ar)->disconnect->lost_after.v;
 
@@ -125,7 +125,7 @@ write_work(void *arg)
         dir < 0 ? -errno : file_write_atomic(dir, contact_file, w->text, strlen(w->text), 0600);
 }
 
-static void save(struct alone *x);
+static void alone_save(struct alone *x);
 
 static void
 write_done(void *arg)
@@ -140,12 +140,12 @@ write_done(void *arg)
     talloc_free(w);
     x->writing = false;
     if (x->again && !g->stopping)
-        save(x);
+        alone_save(x);
     hold_release(&g->hold);
 }
 
 static void
-save(struct alone *x)
+alone_save(struct alone *x)
 {
     struct ground *g = x->allocs->g;
     x->again = x->writing;
@@ -160,7 +160,7 @@ save(struct alone *x)
 }
 
 static void
-load(struct alone *x)
+alone_load(struct alone *x)
 {
     auto_mem void *tmp = mem_ctx("contact");
     auto_fd int dir = open(x->allocs->g->cfg.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -187,10 +187,10 @@ load(struct alone *x)
 
 /* --- deadlines --- */
 
-static void look(void *arg);
+static void alone_look(void *arg);
 
 static void
-arm(struct alone *x)
+alone_arm(struct alone *x)
 {
     int64_t now = clock_boot_ns(), next = INT64_MAX;
 
@@ -203,11 +203,11 @@ arm(struct alone *x)
     if (next == INT64_MAX || x->stopped)
         return;
     int64_t ms = next > now ? (next - now) / NS_PER_MS + 1 : 0;
-    x->timer = timer_start(x->allocs->g->loop, ms < LOOK_MS ? ms : LOOK_MS, look, x);
+    x->timer = timer_start(x->allocs->g->loop, ms < LOOK_MS ? ms : LOOK_MS, alone_look, x);
 }
 
 static void
-look(void *arg)
+alone_look(void *arg)
 {
     struct alone *x = arg;
     int64_t now = clock_boot_ns();
@@ -222,7 +222,7 @@ look(void *arg)
                  "alloc_id", ar->a.id, "alone", LOG_DUR(now - x->heard_ns), NULL);
         alloc_runner_stop(ar);
     }
-    arm(x);
+    alone_arm(x);
 }
 
 void
@@ -238,12 +238,12 @@ alone_heard(struct alone *x, int64_t sent_ns)
     ALLOCS_EACH(x->allocs, ar) {
         wanted |= most_alone(ar) > 0;
         if (most_alone(ar) > 0 && group_fenced(group_of(ar)))
-            renew(g, ar);
+            alone_renew(g, ar);
     }
     if (wanted)
-        save(x);
+        alone_save(x);
     if (wanted && x->timer == NULL)
-        arm(x);
+        alone_arm(x);
 }
 
 bool
@@ -257,8 +257,8 @@ alone_seen(struct alone *x, const struct alloc_runner *ar)
         more = want_beats(x->allocs->g, ar);
     if (x->timer != NULL)
         return more;
-    save(x);
-    arm(x);
+    alone_save(x);
+    alone_arm(x);
     return more;
 }
 
@@ -274,6 +274,6 @@ alone_new(struct allocs *allocs)
 {
     struct alone *x = mem_new(allocs->g, struct alone);
     *x = (struct alone){.allocs = allocs, .heard_ns = clock_boot_ns()};
-    load(x);
+    alone_load(x);
     return x;
 }

@@ -82,7 +82,7 @@ on_retry(void *arg)
 }
 
 static void
-agreed(struct node_drain *d)
+drain_agreed(struct node_drain *d)
 {
     int64_t ns = d->spec.deadline > 0 ? d->spec.deadline : 0;
 
@@ -100,7 +100,7 @@ agreed(struct node_drain *d)
 }
 
 static void
-seen(struct node_drain *d, const struct node_response *r)
+drain_seen(struct node_drain *d, const struct node_response *r)
 {
     const struct node *n = r->node;
 
@@ -136,11 +136,11 @@ on_answer(void *arg, const struct err *e, const void *resp)
         d->retry = timer_start(d->g->loop, ms, on_retry, d);
     } else if (!d->asked) {
         d->backoff_ms = 0;
-        agreed(d);
+        drain_agreed(d);
         drain_send(d);
     } else {
         d->backoff_ms = 0;
-        seen(d, resp);
+        drain_seen(d, resp);
     }
 }
 

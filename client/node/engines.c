@@ -34,7 +34,7 @@ file_of(const void *ctx, const struct ground *g, const struct driver *d)
 }
 
 static void
-note(const struct one *o)
+engines_note(const struct one *o)
 {
     auto_mem void *tmp = mem_ctx("engine");
     auto_buf struct buf b = BUF_INIT(INFO_MAX);
@@ -86,7 +86,7 @@ on_told(void *arg, const struct hand_info *told)
     *o->info = codec_clone(o->all, &type_hand_info, info);
     mem_free(was);
     if (o->driver->engine->hand)
-        note(o);
+        engines_note(o);
     o->all->changed(o->all->arg);
 }
 

@@ -122,7 +122,7 @@ on_refused(void *arg, const struct err *e, const void *resp)
 }
 
 static void
-refuse(struct fetch *f, const struct err *e)
+fetch_refuse(struct fetch *f, const struct err *e)
 {
     struct ground *g = f->g;
     const struct wanted *w = &f->v[f->next];
@@ -168,7 +168,7 @@ on_part(void *arg, const struct err *e, const void *resp)
         f->part /= 2;
         get_part(f);
     } else if (e && too_large(e)) {
-        refuse(f, e);
+        fetch_refuse(f, e);
     } else if (e) {
         fetch_end(f, e);
     } else if (!take_part(f, r) && !f->plain) {

@@ -6,7 +6,7 @@
 #include "common/str.h"
 
 static struct gone *
-find(const struct gone_set *s, const char *id)
+gone_find(const struct gone_set *s, const char *id)
 {
     struct gone *g = NULL;
     HASH_FIND_STR(s->all, id, g);
@@ -14,9 +14,9 @@ find(const struct gone_set *s, const char *id)
 }
 
 static struct gone *
-note(struct gone_set *s, const char *id, uint64_t index)
+gone_note_one(struct gone_set *s, const char *id, uint64_t index)
 {
-    struct gone *g = find(s, id);
+    struct gone *g = gone_find(s, id);
     if (!g) {
         g = mem_new(NULL, struct gone);
         str_copy(g->id, sizeof(g->id), id);
@@ -29,13 +29,13 @@ note(struct gone_set *s, const char *id, uint64_t index)
 void
 gone_note(struct gone_set *s, const char *id, uint64_t index)
 {
-    (void)note(s, id, index);
+    (void)gone_note_one(s, id, index);
 }
 
 void
 gone_collected(struct gone_set *s, const char *id, uint64_t index, const char *why)
 {
-    struct gone *g = note(s, id, index);
+    struct gone *g = gone_note_one(s, id, index);
     g->collected_ns = clock_wall_ns();
     mem_free(g->why);
     g->why = mem_strdup(g, why);
@@ -44,7 +44,7 @@ gone_collected(struct gone_set *s, const char *id, uint64_t index, const char *w
 char *
 gone_words(const struct gone_set *s, const void *ctx, const char *id, const char *node)
 {
-    const struct gone *g = find(s, id);
+    const struct gone *g = gone_find(s, id);
     char at[TIME_TEXT];
     if (!g || g->collected_ns == 0)
         return mem_printf(ctx,
@@ -58,7 +58,7 @@ gone_words(const struct gone_set *s, const void *ctx, const char *id, const char
 bool
 gone_has(const struct gone_set *s, const char *id, uint64_t index)
 {
-    const struct gone *g = find(s, id);
+    const struct gone *g = gone_find(s, id);
     return g && index <= g->index;
 }
 

@@ -32,7 +32,7 @@ write_work(void *arg)
     w->code = dir < 0 ? -errno : file_write_atomic(dir, known_file, w->text, strlen(w->text), 0600);
 }
 
-static void save(struct known *k);
+static void known_save(struct known *k);
 
 /* Without the file, an agent starts with the servers of its configuration. */
 static void
@@ -46,12 +46,12 @@ write_done(void *arg)
     talloc_free(w);
     k->writing = false;
     if (k->again && !k->g->stopping)
-        save(k);
+        known_save(k);
     hold_release(&k->g->hold);
 }
 
 static void
-save(struct known *k)
+known_save(struct known *k)
 {
     k->again = k->writing;
     if (k->writing)
@@ -65,14 +65,14 @@ save(struct known *k)
 
 /* 1: they are new. */
 static int
-tell(struct known *k, const struct str_list *servers, struct err *e)
+known_tell(struct known *k, const struct str_list *servers, struct err *e)
 {
     const struct client_config *c = &k->g->cfg;
     return c->servers != NULL ? c->servers(c->servers_arg, servers, e) : 0;
 }
 
 static void
-load(struct known *k)
+known_load(struct known *k)
 {
     auto_mem void *tmp = mem_ctx("servers");
     auto_fd int dir = open(k->g->cfg.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -100,14 +100,14 @@ known_new(struct ground *g)
     struct known *k = mem_new(g, struct known);
     *k = (struct known){.g = g, .text = mem_strdup(k, "")};
     if (g->cfg.servers != NULL)
-        load(k);
+        known_load(k);
     return k;
 }
 
 int
 known_set(struct known *k, const struct str_list *servers, struct err *e)
 {
-    int r = tell(k, servers, e);
+    int r = known_tell(k, servers, e);
     if (r < 0)
         return r;
     char *text = mem_strdup(k, "");
@@ -119,7 +119,7 @@ known_set(struct known *k, const struct str_list *servers, struct err *e)
     mem_free(k->text);
     k->text = text;
     if (r > 0 && k->g->started)
-        save(k);
+        known_save(k);
     return 0;
 }
 

@@ -57,7 +57,7 @@ meta_response(const struct meta *m, const void *ctx)
 /* --- at start --- */
 
 static int
-load(struct meta *m, struct err *e)
+meta_load(struct meta *m, struct err *e)
 {
     auto_mem void *tmp = mem_ctx("meta");
     auto_fd int dir = open(m->g->cfg.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -85,7 +85,7 @@ meta_new(struct ground *g, void (*changed)(void *arg), void *arg, struct err *e)
     struct meta *m = mem_new(g, struct meta);
 
     *m = (struct meta){.g = g, .changed = changed, .arg = arg};
-    return load(m, e) < 0 ? NULL : m;
+    return meta_load(m, e) < 0 ? NULL : m;
 }
 
 /* --- a change --- */
@@ -114,7 +114,7 @@ check_key(const char *k, struct err *e)
 }
 
 static void
-drop(struct str_list *l, const char *s)
+meta_drop(struct str_list *l, const char *s)
 {
     size_t n = 0;
 
@@ -149,7 +149,7 @@ change_key(struct change *x, const char *k, const struct value *v, struct err *e
             return err_set(e, -ERR_INVALID,
                            "metadata \"%s\": %zu bytes are more than the %d allowed", k, v->str.n,
                            CLIENT_META_VALUE_MAX);
-        drop(&m->unset, k);
+        meta_drop(&m->unset, k);
         str_map_set(m, &m->set, k, v->str.s);
         return 0;
     }

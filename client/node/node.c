@@ -32,7 +32,7 @@ in_list(const char *list, const char *name, bool dflt)
 }
 
 static const char *
-option(const struct ground *g, const char *a, const char *b)
+node_option(const struct ground *g, const char *a, const char *b)
 {
     const char *v = str_map_get(&g->cfg.agent->options, a);
     return v ? v : str_map_get(&g->cfg.agent->options, b);
@@ -41,8 +41,8 @@ option(const struct ground *g, const char *a, const char *b)
 static void
 add_driver(struct ground *g, const struct driver *d, const struct driver_host *host)
 {
-    if (!in_list(option(g, "driver.allowlist", "driver.whitelist"), d->can->name, true) ||
-        in_list(option(g, "driver.denylist", "driver.blacklist"), d->can->name, false))
+    if (!in_list(node_option(g, "driver.allowlist", "driver.whitelist"), d->can->name, true) ||
+        in_list(node_option(g, "driver.denylist", "driver.blacklist"), d->can->name, false))
         return;
     struct driver_info *info = mem_new(g->node, struct driver_info);
     struct driver_host here = *host;
@@ -89,7 +89,7 @@ add_drivers(struct ground *g)
 
 /* What the operator keeps back for the machine itself. Clients of the API follow every pointer. */
 static struct node_reserved_resources *
-reserved(const void *ctx, const struct agent_reserved *from)
+node_reserved(const void *ctx, const struct agent_reserved *from)
 {
     struct node_reserved_resources *n = mem_new(ctx, struct node_reserved_resources);
 
@@ -150,7 +150,7 @@ node_build(struct ground *g, const struct meta *meta)
     n->node_max_allocs = cfg->agent->node_max_allocs;
     n->cgroup_parent = g->link->cgroup ? mem_strdup(n, g->link->cgroup) : "";
     meta_fill(n, meta, &n->meta);
-    n->reserved_resources = reserved(n, cfg->agent->reserved);
+    n->reserved_resources = node_reserved(n, cfg->agent->reserved);
     n->node_resources = mem_new(n, struct node_resources);
     n->node_resources->min_dynamic_port = cfg->agent->min_dynamic_port;
     n->node_resources->max_dynamic_port = cfg->agent->max_dynamic_port;

@@ -96,7 +96,7 @@ on_fetched(void *arg, const struct err *e)
 }
 
 static bool
-listed(const struct node_client_allocs_response *r, const char *id)
+sync_listed(const struct node_client_allocs_response *r, const char *id)
 {
     return codec_map_find(&r->allocs, sizeof(*r->allocs.v), id) != NULL;
 }
@@ -105,12 +105,12 @@ static void
 drop_unlisted(struct sync *s, const struct node_client_allocs_response *r)
 {
     ALLOCS_EACH(s->allocs, ar)
-        if (!listed(r, ar->a.id))
+        if (!sync_listed(r, ar->a.id))
             alloc_runner_remove(ar);
     struct gone *g, *gtmp;
     HASH_ITER(hh, s->gone->all, g, gtmp)
     {
-        if (!listed(r, g->id))
+        if (!sync_listed(r, g->id))
             gone_forget(s->gone, g);
     }
 }
@@ -230,7 +230,7 @@ on_update_posted(void *arg)
 
 /* The status is news: running, complete, failed; not only one more event. */
 static bool
-urgent(const struct alloc_runner *ar)
+sync_urgent(const struct alloc_runner *ar)
 {
     return ar->report.dirty && !str_eq(ar->report.told, ar->status);
 }
@@ -255,7 +255,7 @@ update_schedule(struct sync *s, bool now)
 }
 
 static void
-acknowledged(struct alloc_runner *ar)
+sync_acknowledged(struct alloc_runner *ar)
 {
     ar->report.in_flight = false;
     if (ar->a.rec->acked == ar->report.sent)
@@ -287,7 +287,7 @@ schedule_dirty(struct sync *s, bool now)
     bool any = false;
     ALLOCS_EACH(s->allocs, ar) {
         any |= ar->report.dirty;
-        now |= urgent(ar);
+        now |= sync_urgent(ar);
     }
     if (any)
         update_schedule(s, now);
@@ -308,7 +308,7 @@ on_update(void *arg, const struct err *e, const void *resp)
         s->update_backoff_ms = 0;
         ALLOCS_EACH(s->allocs, ar)
             if (ar->report.in_flight)
-                acknowledged(ar);
+                sync_acknowledged(ar);
         if (!schedule_dirty(s, false) && s->beat_after_report) {
             s->beat_after_report = false;
             register_beat_now(s->reg);
@@ -361,7 +361,7 @@ sync_dirty(struct sync *s, struct alloc_runner *ar)
     if (ar->report.in_flight && h == ar->report.sent)
         return;
     ar->report.dirty = true;
-    update_schedule(s, urgent(ar));
+    update_schedule(s, sync_urgent(ar));
 }
 
 void

@@ -220,7 +220,7 @@ engine_link_up(struct task_runner *tr)
 
 /* What the driver's engine has no verb for. */
 static void
-refuse(struct task_runner *tr, const char *what, client_done *done, void *arg)
+engine_refuse(struct task_runner *tr, const char *what, client_done *done, void *arg)
 {
     struct err e = ERR_INIT;
     err_set(&e, -ERR_UNSUPPORTED, "driver \"%s\" cannot %s its tasks", tr->driver->can->name, what);
@@ -233,7 +233,7 @@ engine_signal(struct task_runner *tr, int sig, client_done *done, void *arg)
     if (tr->engine && tr->driver->engine->signal)
         tr->driver->engine->signal(tr->engine, sig, done, arg);
     else
-        refuse(tr, "signal", done, arg);
+        engine_refuse(tr, "signal", done, arg);
 }
 
 static void
@@ -242,7 +242,7 @@ engine_pause(struct task_runner *tr, bool on, client_done *done, void *arg)
     if (tr->engine && tr->driver->engine->pause)
         tr->driver->engine->pause(tr->engine, on, done, arg);
     else
-        refuse(tr, "pause", done, arg);
+        engine_refuse(tr, "pause", done, arg);
 }
 
 static struct task_exec *
@@ -281,7 +281,7 @@ engine_put(struct task_runner *tr, const struct warden_put *put, client_done *do
     if (tr->driver->can->isolation)
         process_put(tr, put, done, arg);
     else
-        refuse(tr, "have files for", done, arg);
+        engine_refuse(tr, "have files for", done, arg);
 }
 
 static void

@@ -44,7 +44,7 @@ clean_name(const void *ctx, const char *prefix, const char *label)
 }
 
 static void
-put(struct env *e, const char *name, const char *value)
+env_put(struct env *e, const char *name, const char *value)
 {
     if (value)
         str_map_set(e, &e->vars, name, value);
@@ -53,7 +53,7 @@ put(struct env *e, const char *name, const char *value)
 static void
 put_int(struct env *e, const char *name, int64_t v)
 {
-    put(e, name, mem_printf(e, "%lld", (long long)v));
+    env_put(e, name, mem_printf(e, "%lld", (long long)v));
 }
 
 /* --- layers --- */
@@ -73,25 +73,25 @@ put_ids(struct env *e)
     const struct env_input *in = e->in;
     const struct allocation *a = in->alloc;
     const struct job *job = a->job;
-    put(e, "NOMAD_ALLOC_DIR", in->alloc_dir);
-    put(e, "NOMAD_TASK_DIR", in->task_dir);
-    put(e, "NOMAD_SECRETS_DIR", in->secrets_dir);
-    put(e, "NOMAD_ALLOC_ID", a->id);
-    put(e, "NOMAD_SHORT_ALLOC_ID", mem_strndup(e, a->id, 8));
-    put(e, "NOMAD_ALLOC_NAME", a->name);
-    put(e, "NOMAD_ALLOC_INDEX", index_of(e, a->name));
+    env_put(e, "NOMAD_ALLOC_DIR", in->alloc_dir);
+    env_put(e, "NOMAD_TASK_DIR", in->task_dir);
+    env_put(e, "NOMAD_SECRETS_DIR", in->secrets_dir);
+    env_put(e, "NOMAD_ALLOC_ID", a->id);
+    env_put(e, "NOMAD_SHORT_ALLOC_ID", mem_strndup(e, a->id, 8));
+    env_put(e, "NOMAD_ALLOC_NAME", a->name);
+    env_put(e, "NOMAD_ALLOC_INDEX", index_of(e, a->name));
     /* each placement of a name is an entry of the log behind that of the one before */
-    put(e, "NOMAD_ALLOC_EPOCH", mem_printf(e, "%llu", (unsigned long long)a->create_index));
-    put(e, "NOMAD_TASK_NAME", in->task->name);
-    put(e, "NOMAD_GROUP_NAME", in->group->name);
-    put(e, "NOMAD_JOB_ID", job->id);
-    put(e, "NOMAD_JOB_NAME", str_or(job->name, job->id));
+    env_put(e, "NOMAD_ALLOC_EPOCH", mem_printf(e, "%llu", (unsigned long long)a->create_index));
+    env_put(e, "NOMAD_TASK_NAME", in->task->name);
+    env_put(e, "NOMAD_GROUP_NAME", in->group->name);
+    env_put(e, "NOMAD_JOB_ID", job->id);
+    env_put(e, "NOMAD_JOB_NAME", str_or(job->name, job->id));
     if (!str_empty(job->parent_id))
-        put(e, "NOMAD_JOB_PARENT_ID", job->parent_id);
-    put(e, "NOMAD_DC", str_or(in->node->datacenter, ""));
-    put(e, "NOMAD_REGION", str_or(in->region, "global"));
-    put(e, "NOMAD_NAMESPACE", str_or(a->namespace, "default"));
-    put(e, "NOMAD_PARENT_CGROUP", in->parent_cgroup);
+        env_put(e, "NOMAD_JOB_PARENT_ID", job->parent_id);
+    env_put(e, "NOMAD_DC", str_or(in->node->datacenter, ""));
+    env_put(e, "NOMAD_REGION", str_or(in->region, "global"));
+    env_put(e, "NOMAD_NAMESPACE", str_or(a->namespace, "default"));
+    env_put(e, "NOMAD_PARENT_CGROUP", in->parent_cgroup);
 }
 
 /* 0,1,2,7 -> "0-2,7" */
@@ -123,7 +123,7 @@ put_limits(struct env *e)
     if (r->cpu) {
         put_int(e, "NOMAD_CPU_LIMIT", r->cpu->cpu_shares);
         if (r->cpu->reserved_cores.n > 0)
-            put(e, "NOMAD_CPU_CORES", core_ranges(e, &r->cpu->reserved_cores));
+            env_put(e, "NOMAD_CPU_CORES", core_ranges(e, &r->cpu->reserved_cores));
     }
     if (r->memory && r->memory->memory_mb > 0)
         put_int(e, "NOMAD_MEMORY_LIMIT", r->memory->memory_mb);
@@ -138,13 +138,13 @@ put_port(struct env *e, const char *label, const char *ip, int64_t value, int64_
     ip = str_or(ip, "");
     const char *addr = strchr(ip, ':') ? mem_printf(e, "[%s]:%lld", ip, (long long)value)
                                        : mem_printf(e, "%s:%lld", ip, (long long)value);
-    put(e, clean_name(e, "NOMAD_IP_", label), ip);
-    put(e, mem_printf(e, "NOMAD_HOST_IP_%s", label), ip);
+    env_put(e, clean_name(e, "NOMAD_IP_", label), ip);
+    env_put(e, mem_printf(e, "NOMAD_HOST_IP_%s", label), ip);
     put_int(e, clean_name(e, "NOMAD_PORT_", label), bind);
     put_int(e, mem_printf(e, "NOMAD_ALLOC_PORT_%s", label), bind);
     put_int(e, clean_name(e, "NOMAD_HOST_PORT_", label), value);
-    put(e, clean_name(e, "NOMAD_ADDR_", label), addr);
-    put(e, mem_printf(e, "NOMAD_HOST_ADDR_%s", label), addr);
+    env_put(e, clean_name(e, "NOMAD_ADDR_", label), addr);
+    env_put(e, mem_printf(e, "NOMAD_HOST_ADDR_%s", label), addr);
 }
 
 static void
@@ -181,11 +181,11 @@ put_meta_layer(struct env *e, const struct str_map *meta)
     for (size_t i = 0; i < meta->n; i++) {
         const char *name = clean_name(e, "NOMAD_META_", meta->v[i].k);
         const char *value = env_interpolate(e, e, str_or(meta->v[i].v, ""));
-        put(e, name, value);
+        env_put(e, name, value);
         char *upper = mem_strdup(e, name);
         for (char *p = upper; *p; p++)
             *p = (char)toupper((unsigned char)*p);
-        put(e, upper, value);
+        env_put(e, upper, value);
     }
 }
 
@@ -200,7 +200,7 @@ put_optional_meta(struct env *e, const struct parameterized_job_config *p)
 }
 
 static bool
-denied(const struct env_input *in, const char *name)
+env_denied(const struct env_input *in, const char *name)
 {
     for (const char *const *d = in->host_deny; d && *d; d++)
         if (str_glob(*d, name))
@@ -216,15 +216,15 @@ put_host(struct env *e)
         if (!eq || !plain_env_name(*h, (size_t)(eq - *h)))
             continue;
         const char *name = mem_strndup(e, *h, (size_t)(eq - *h));
-        if (!denied(e->in, name) && !str_map_get(&e->vars, name))
-            put(e, name, eq + 1);
+        if (!env_denied(e->in, name) && !str_map_get(&e->vars, name))
+            env_put(e, name, eq + 1);
     }
     if (e->in->user) {
-        put(e, "USER", e->in->user);
-        put(e, "LOGNAME", e->in->user);
+        env_put(e, "USER", e->in->user);
+        env_put(e, "LOGNAME", e->in->user);
     }
     if (e->in->home)
-        put(e, "HOME", e->in->home);
+        env_put(e, "HOME", e->in->home);
 }
 
 struct env *
@@ -236,7 +236,7 @@ env_build(const void *ctx, const struct env_input *in)
     put_limits(e);
     put_ports(e);
     for (size_t i = 0; in->hooks && i < in->hooks->n; i++)
-        put(e, in->hooks->v[i].k, in->hooks->v[i].v);
+        env_put(e, in->hooks->v[i].k, in->hooks->v[i].v);
     put_optional_meta(e, in->alloc->job->parameterized_job);
     put_meta_layer(e, &in->alloc->job->meta);
     put_meta_layer(e, &in->group->meta);
@@ -248,7 +248,7 @@ env_build(const void *ctx, const struct env_input *in)
     for (size_t i = 0; i < own->n; i++)
         vals[i] = env_interpolate(e, e, str_or(own->v[i].v, ""));
     for (size_t i = 0; i < own->n; i++)
-        put(e, own->v[i].k, vals[i]);
+        env_put(e, own->v[i].k, vals[i]);
     return e;
 }
 
@@ -261,7 +261,7 @@ env_map_ports(struct env *env, const struct value *map)
         if (v && v->kind == VALUE_INT)
             put_int(env, name, v->i);
         else if (v && v->kind == VALUE_STRING)
-            put(env, name, v->str.s);
+            env_put(env, name, v->str.s);
     }
 }
 

@@ -27,7 +27,7 @@ denied_of(struct task_runner *tr)
 }
 
 static void
-note(struct task_runner *tr, const struct task_record *rec)
+hook_denied_note(struct task_runner *tr, const struct task_record *rec)
 {
     struct denied_hook *d = denied_of(tr);
     int64_t times = 0;
@@ -47,38 +47,38 @@ note(struct task_runner *tr, const struct task_record *rec)
 /* The record has no descriptor that would say when it changes: who may not write it may not watch
  * it either. */
 static void
-look(void *arg)
+hook_denied_look(void *arg)
 {
     struct task_runner *tr = arg;
     struct denied_hook *d = denied_of(tr);
     auto_mem void *tmp = mem_ctx("record");
     struct task_record *rec = NULL;
-    d->timer = timer_start(tr->ar->g->loop, DENIED_LOOK_MS, look, tr);
+    d->timer = timer_start(tr->ar->g->loop, DENIED_LOOK_MS, hook_denied_look, tr);
     bool quiet = d->told_ns != 0 && clock_wall_ns() - d->told_ns < HOOK_QUIET_NS;
     if (!quiet && record_read(tmp, tr->proc.record, &rec) == 0)
-        note(tr, rec);
+        hook_denied_note(tr, rec);
 }
 
 static void
-poststart(struct task_runner *tr)
+hook_denied_poststart(struct task_runner *tr)
 {
     if (tr->proc.record < 0 || !seccomp_audits(isolation_of(tr->task->isolation)->seccomp))
         return;
     struct denied_hook *d = denied_of(tr);
     if (!d->timer)
-        d->timer = timer_start(tr->ar->g->loop, DENIED_LOOK_MS, look, tr);
+        d->timer = timer_start(tr->ar->g->loop, DENIED_LOOK_MS, hook_denied_look, tr);
 }
 
 /* The last word of it. */
 static void
-exited(struct task_runner *tr, const struct task_exit *x)
+hook_denied_exited(struct task_runner *tr, const struct task_exit *x)
 {
     if (x->record)
-        note(tr, x->record);
+        hook_denied_note(tr, x->record);
 }
 
 static void
-stop(struct task_runner *tr)
+hook_denied_stop(struct task_runner *tr)
 {
     struct denied_hook *d = TAKE(tr->hook.denied);
     if (d)
@@ -86,4 +86,5 @@ stop(struct task_runner *tr)
     mem_free(d);
 }
 
-const struct task_hook task_hook_denied = {.poststart = poststart, .exited = exited, .stop = stop};
+const struct task_hook task_hook_denied = {
+    .poststart = hook_denied_poststart, .exited = hook_denied_exited, .stop = hook_denied_stop};

@@ -34,7 +34,7 @@ on_put(void *arg, const struct err *e)
 }
 
 static bool
-prestart(struct task_runner *tr)
+hook_payload_prestart(struct task_runner *tr)
 {
     const struct dispatch_payload_config *c = tr->task->dispatch_payload;
     const struct job *j = tr->ar->rec->alloc->job;
@@ -63,4 +63,4 @@ prestart(struct task_runner *tr)
     return false;
 }
 
-const struct task_hook task_hook_payload = {.prestart = prestart};
+const struct task_hook task_hook_payload = {.prestart = hook_payload_prestart};

@@ -19,7 +19,7 @@ struct pressure_hook {
 };
 
 static void
-unwatch(struct pressure_hook *p)
+hook_pressure_unwatch(struct pressure_hook *p)
 {
     watch_stop(p->watch);
     p->watch = NULL;
@@ -27,7 +27,7 @@ unwatch(struct pressure_hook *p)
 }
 
 static int64_t
-threshold(const struct task_runner *tr, size_t i)
+hook_pressure_threshold(const struct task_runner *tr, size_t i)
 {
     const struct task_pressure *p = isolation_of(tr->task->isolation)->pressure;
     return !p ? 0 : i == 0 ? p->cpu : i == 1 ? p->memory : p->io;
@@ -40,7 +40,7 @@ on_pressure(void *arg, int fd, unsigned events)
     struct task_runner *tr = p->tr;
     (void)fd;
     if (!(events & WATCH_PRIORITY)) { /* its cgroup is gone */
-        unwatch(p);
+        hook_pressure_unwatch(p);
         return;
     }
     int64_t now = clock_wall_ns();
@@ -49,7 +49,7 @@ on_pressure(void *arg, int fd, unsigned events)
     p->told_ns = now;
     auto_mem void *tmp = mem_ctx("pressure");
     char limit[DURATION_TEXT];
-    (void)duration_format(threshold(tr, p->i), limit);
+    (void)duration_format(hook_pressure_threshold(tr, p->i), limit);
     tr->act(tr, task_sm_note(&tr->sm, now, TASK_EVENT_PRESSURE,
                              mem_printf(tmp, "Task waited for %s longer than %s in a second",
                                         p->what, limit)));
@@ -67,7 +67,7 @@ on_watched(void *arg, const struct err *e, struct warden_reply *r)
         for (size_t i = 0; i < WATCHES; i++) {
             struct pressure_hook *p = &all[i];
             if (p->tr)
-                unwatch(p);
+                hook_pressure_unwatch(p);
             *p = (struct pressure_hook){
                 .tr = tr, .i = i, .fd = TAKE_FD(r->pressure[i]), .what = names[i]};
             if (p->fd >= 0)
@@ -79,10 +79,10 @@ on_watched(void *arg, const struct err *e, struct warden_reply *r)
 }
 
 static void
-poststart(struct task_runner *tr)
+hook_pressure_poststart(struct task_runner *tr)
 {
-    if (!tr->hook.pressure && threshold(tr, 0) <= 0 && threshold(tr, 1) <= 0 &&
-        threshold(tr, 2) <= 0)
+    if (!tr->hook.pressure && hook_pressure_threshold(tr, 0) <= 0 &&
+        hook_pressure_threshold(tr, 1) <= 0 && hook_pressure_threshold(tr, 2) <= 0)
         return;
     if (tr->proc.cgroup < 0 || !task_sm_process(tr->sm.t))
         return;
@@ -92,12 +92,13 @@ poststart(struct task_runner *tr)
 }
 
 static void
-stop(struct task_runner *tr)
+hook_pressure_stop(struct task_runner *tr)
 {
     struct pressure_hook *all = TAKE(tr->hook.pressure);
     for (size_t i = 0; all && i < WATCHES; i++)
-        unwatch(&all[i]);
+        hook_pressure_unwatch(&all[i]);
     mem_free(all);
 }
 
-const struct task_hook task_hook_pressure = {.poststart = poststart, .stop = stop};
+const struct task_hook task_hook_pressure = {.poststart = hook_pressure_poststart,
+                                             .stop = hook_pressure_stop};

@@ -7,7 +7,7 @@
 #include "client/warden_link.h"
 
 static bool
-prestart(struct task_runner *tr)
+hook_ready_prestart(struct task_runner *tr)
 {
     struct alloc_core *ar = tr->ar;
     if (!launch_needs_alloc(tr) || ar->dirs == DIRS_READY)
@@ -21,4 +21,4 @@ prestart(struct task_runner *tr)
     return false;
 }
 
-const struct task_hook task_hook_ready = {.prestart = prestart};
+const struct task_hook task_hook_ready = {.prestart = hook_ready_prestart};

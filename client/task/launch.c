@@ -3,8 +3,8 @@
  * From a task of an allocation to what its driver needs: environment, interpolated config, limits.
  *
  * First the parts, each a find_ or put_ of its own: the host's variables, directories, policies,
- * ports, names; then prepare(), which puts them together, and what is asked for: the input of a
- * driver, and the launch spec that its driver makes of one.
+ * ports, names; then launch_prepare(), which puts them together, and what is asked for: the input
+ * of a driver, and the launch spec that its driver makes of one.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -209,7 +209,7 @@ core_mhz(const struct node *n)
 }
 
 static int
-prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err *e)
+launch_prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err *e)
 {
     struct ground *g = tr->ar->g;
     *p = (struct prepared){0};
@@ -270,7 +270,7 @@ launch_user(const void *ctx, struct task_runner *tr)
         return user;
     struct prepared *p = mem_new(ctx, struct prepared);
     struct err e = ERR_INIT; /* a bad config fails the launch itself */
-    (void)prepare(p, tr, p, &e);
+    (void)launch_prepare(p, tr, p, &e);
     return p->in.user;
 }
 
@@ -296,7 +296,7 @@ const struct driver_input *
 launch_input(const void *ctx, struct task_runner *tr, struct err *e)
 {
     struct prepared *p = mem_new(ctx, struct prepared);
-    return prepare(p, tr, p, e) < 0 ? NULL : &p->in;
+    return launch_prepare(p, tr, p, e) < 0 ? NULL : &p->in;
 }
 
 struct launch_spec *

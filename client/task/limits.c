@@ -12,7 +12,7 @@
 #include "common/str.h"
 
 static void
-note(struct task_runner *tr, const char *text)
+limits_note(struct task_runner *tr, const char *text)
 {
     tr->act(tr, task_sm_note(&tr->sm, clock_wall_ns(), TASK_EVENT_DRIVER, text));
 }
@@ -24,7 +24,7 @@ task_limits_warn(struct task_runner *tr, const char *warning)
         return;
     mem_free(tr->limits_told);
     tr->limits_told = mem_strdup(tr->ar, warning); /* `tr` is a part of that */
-    note(tr, warning);
+    limits_note(tr, warning);
 }
 
 static void
@@ -37,13 +37,14 @@ on_resized(void *arg, const struct err *e, struct warden_reply *r)
     } else if (e && (e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED)) {
         tr->proc.want_resize = true;
     } else if (e && e->code != -ERR_NOT_FOUND) {
-        note(tr, mem_printf(tmp, "new limits failed: %s", e->text)); /* it says if some are set */
+        limits_note(
+            tr, mem_printf(tmp, "new limits failed: %s", e->text)); /* it says if some are set */
     } else if (!e && tr->limits_new) {
         tr->limits_new = false;
         log_info("client", "limits changed", "alloc_id", tr->ar->id, "task", tr->sm.t->name, NULL);
-        note(tr, str_empty(r->msg->warning)
-                     ? "limits changed"
-                     : mem_printf(tmp, "limits changed; %s", r->msg->warning));
+        limits_note(tr, str_empty(r->msg->warning)
+                            ? "limits changed"
+                            : mem_printf(tmp, "limits changed; %s", r->msg->warning));
     }
     hold_release(&tr->ar->hold);
 }
@@ -58,7 +59,7 @@ task_limits_resize(struct task_runner *tr)
         return; /* the next launch has them */
     struct launch_spec *spec = launch_spec_build(tmp, tr, &e);
     if (!spec) {
-        note(tr, mem_printf(tmp, "limits were not changed: %s", e.text));
+        limits_note(tr, mem_printf(tmp, "limits were not changed: %s", e.text));
         return;
     }
     hold_take(&tr->ar->hold);

@@ -29,14 +29,14 @@ name_of(const struct task_runner *tr)
 
 /* The connection to the warden broke: what was asked may have happened or not. */
 static bool
-unreachable(const struct err *e)
+process_unreachable(const struct err *e)
 {
     return e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED;
 }
 
 /* Errors of a moment: the restart policy may try again. */
 static bool
-recoverable(int code)
+process_recoverable(int code)
 {
     switch (-code) {
     case ERR_LIMIT: /* of the node: another task may end */
@@ -57,7 +57,7 @@ recoverable(int code)
 
 /* The warden answers, or is there again: what was not decided goes on. */
 static void
-decide(struct task_runner *tr)
+process_decide(struct task_runner *tr)
 {
     if (!tr->proc.want_adopt)
         return;
@@ -73,7 +73,7 @@ on_again(void *arg)
 {
     struct task_runner *tr = arg;
     tr->proc.again = NULL;
-    decide(tr);
+    process_decide(tr);
 }
 
 static void
@@ -112,7 +112,7 @@ on_destroyed(void *arg, const struct err *e, struct warden_reply *r)
     struct task_runner *tr = arg;
     if (!e && !tr->launching)
         tr->proc.clean = true;
-    else if (e && unreachable(e))
+    else if (e && process_unreachable(e))
         tr->proc.want_clean = true;
     hold_release(&tr->ar->hold);
 }
@@ -165,7 +165,7 @@ ended_with(struct task_runner *tr, const struct task_record *rec)
 }
 
 static void
-vanished(struct task_runner *tr)
+process_vanished(struct task_runner *tr)
 {
     log_warn("client", "task is gone without a record of its end", "alloc_id", tr->ar->id, "task",
              name_of(tr), NULL);
@@ -173,7 +173,7 @@ vanished(struct task_runner *tr)
 }
 
 /* The holder of all tasks is ending, and what would be started now would end with it. It starts
- * again with another one, by another warden, of whose connection decide() hears. */
+ * again with another one, by another warden, of whose connection process_decide() hears. */
 static void
 await_holder(struct task_runner *tr)
 {
@@ -237,7 +237,7 @@ on_cleared(void *arg, const struct err *e, struct warden_reply *r)
     } else if (!e) {
         tr->proc.clean = true;
         tr->up->go_on(tr);
-    } else if (unreachable(e)) {
+    } else if (process_unreachable(e)) {
         tr->proc.want_adopt = true; /* link_up goes on with the chain */
     } else if (e->code == -ERR_BUSY) {
         ask_again(tr); /* it is being removed already */
@@ -277,7 +277,7 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
     } else if (runs) {
         int64_t started = r->msg->records.n > 0 ? r->msg->records.v[0]->started_at : 0;
         tr->up->started(tr, started != 0 ? started : clock_wall_ns());
-    } else if (unreachable(e)) {
+    } else if (process_unreachable(e)) {
         /* It may have happened: ask when the warden is back. */
         tr->proc.want_adopt = true;
     } else if (e->code == -ERR_CONFLICT) {
@@ -289,7 +289,7 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
         tr->proc.clean = false;
         if (alloc_network(tr->ar))
             tr->ar->dirs = DIRS_NONE; /* the network may be what is missing: look again */
-        tr->up->failed(tr, TASK_EVENT_DRIVER_FAILURE, e->text, recoverable(e->code));
+        tr->up->failed(tr, TASK_EVENT_DRIVER_FAILURE, e->text, process_recoverable(e->code));
     }
     hold_release(&tr->ar->hold);
 }
@@ -332,7 +332,7 @@ adopted_running(struct task_runner *tr, struct warden_reply *r, const struct tas
     log_info("client", "task adopted", "alloc_id", tr->ar->id, "task", name_of(tr), NULL);
     tr->up->adopted(tr, rec->started_at, false);
     if (!tr->proc.watch)
-        vanished(tr);
+        process_vanished(tr);
     else if (tr->task->isolation) /* they may have changed since the agent was told */
         task_limits_resize(tr);
 }
@@ -353,9 +353,9 @@ adopt_decided(struct task_runner *tr, const struct err *e, struct warden_reply *
         if (tr->sm.t->phase == TASK_LAUNCHING)
             tr->up->not_launched(tr);
         else
-            vanished(tr);
+            process_vanished(tr);
     } else if (!rec) {
-        vanished(tr);
+        process_vanished(tr);
     } else if (rec->finished_at != 0 || r->ended < 0) {
         tr->proc.clean = false;
         tr->up->adopted(tr, rec->started_at, true);
@@ -372,7 +372,7 @@ on_adopted(void *arg, const struct err *e, struct warden_reply *r)
     tr->asked = false;
     if (tr->ar->stopped) {
         /* nothing */
-    } else if (e && unreachable(e)) {
+    } else if (e && process_unreachable(e)) {
         tr->proc.want_adopt = true;
     } else if (e && e->code == -ERR_BUSY) {
         ask_again(tr);
@@ -408,7 +408,7 @@ on_signaled(void *arg, const struct err *e, struct warden_reply *r)
 {
     (void)r;
     struct task_runner *tr = arg;
-    if (e && unreachable(e))
+    if (e && process_unreachable(e))
         tr->proc.want_kill = true;
     else if (e && e->code != -ERR_NOT_FOUND)
         log_warn("client", "signal was not sent", "alloc_id", tr->ar->id, "task", name_of(tr),
@@ -498,7 +498,7 @@ process_put(struct task_runner *tr, const struct warden_put *put, client_done *d
 static void
 process_link_up(struct task_runner *tr)
 {
-    decide(tr);
+    process_decide(tr);
     if (tr->proc.want_kill) {
         tr->proc.want_kill = false;
         tr->up->end_it(tr);

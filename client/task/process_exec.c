@@ -47,7 +47,7 @@ struct process_exec { /* a talloc context */
 };
 
 static struct process_exec *
-of(struct task_exec *x)
+process_exec_of(struct task_exec *x)
 {
     return (struct process_exec *)x;
 }
@@ -62,7 +62,7 @@ channel_close(struct channel *ch)
 }
 
 static void
-release(struct process_exec *x)
+process_exec_release(struct process_exec *x)
 {
     struct ground *g = x->g;
     buf_done(&x->input);
@@ -73,7 +73,7 @@ release(struct process_exec *x)
 static void
 exec_close(struct task_exec *base)
 {
-    struct process_exec *x = of(base);
+    struct process_exec *x = process_exec_of(base);
     x->closed = true;
     channel_close(&x->in);
     channel_close(&x->out[0]);
@@ -81,7 +81,7 @@ exec_close(struct task_exec *base)
     channel_close(&x->exit);
     timer_stop(TAKE(x->linger));
     if (!x->asking && !x->busy)
-        release(x);
+        process_exec_release(x);
 }
 
 /* After an event, in which it may have been closed: false, and it is gone. */
@@ -90,7 +90,7 @@ still_there(struct process_exec *x)
 {
     x->busy = false;
     if (x->closed)
-        release(x);
+        process_exec_release(x);
     else
         return true;
     return false;
@@ -113,7 +113,7 @@ input_events(const struct process_exec *x)
 }
 
 static void
-arrange(struct process_exec *x)
+process_exec_arrange(struct process_exec *x)
 {
     unsigned events = (x->held ? 0 : WATCH_READ) | (x->tty ? input_events(x) : 0);
     for (int i = 0; i < 2; i++)
@@ -166,9 +166,9 @@ read_output(struct process_exec *x, int i)
 static void
 exec_read(struct task_exec *base, bool on)
 {
-    struct process_exec *x = of(base);
+    struct process_exec *x = process_exec_of(base);
     x->held = !on;
-    arrange(x);
+    process_exec_arrange(x);
     if (!on)
         timer_stop(TAKE(x->linger));
     else if (x->over && !x->linger)
@@ -217,7 +217,7 @@ write_input(struct process_exec *x)
 static void
 exec_write(struct task_exec *base, const void *p, size_t n)
 {
-    struct process_exec *x = of(base);
+    struct process_exec *x = process_exec_of(base);
     if (x->over)
         return;
     if (x->input_at > 0) { /* what was written makes room */
@@ -226,24 +226,24 @@ exec_write(struct task_exec *base, const void *p, size_t n)
     }
     buf_put(&x->input, p, n);
     write_input(x);
-    arrange(x);
+    process_exec_arrange(x);
 }
 
 static void
 exec_end_input(struct task_exec *base)
 {
-    struct process_exec *x = of(base);
+    struct process_exec *x = process_exec_of(base);
     x->no_more = true;
     write_input(x);
-    arrange(x);
+    process_exec_arrange(x);
 }
 
 static void
 exec_resize(struct task_exec *base, uint16_t rows, uint16_t columns)
 {
     const struct winsize size = {.ws_row = rows, .ws_col = columns};
-    if (of(base)->out[0].fd >= 0)
-        (void)ioctl(of(base)->out[0].fd, TIOCSWINSZ, &size);
+    if (process_exec_of(base)->out[0].fd >= 0)
+        (void)ioctl(process_exec_of(base)->out[0].fd, TIOCSWINSZ, &size);
 }
 
 static const struct task_exec_verbs verbs = {.write = exec_write,
@@ -264,7 +264,7 @@ on_input(void *arg, int fd, unsigned events)
         drop_input(x); /* nobody reads it */
     else
         write_input(x);
-    arrange(x);
+    process_exec_arrange(x);
     x->busy = true;
     x->up->drained(x->arg);
     (void)still_there(x);
@@ -276,7 +276,7 @@ on_output(void *arg, int fd, unsigned events)
     struct process_exec *x = arg;
     if (x->tty && (events & WATCH_WRITE) != 0) {
         write_input(x);
-        arrange(x);
+        process_exec_arrange(x);
         if ((events & ~(unsigned)WATCH_WRITE) == 0) {
             x->busy = true;
             x->up->drained(x->arg);
@@ -333,7 +333,7 @@ on_begun(void *arg, const struct err *e, struct warden_reply *r)
     struct process_exec *x = arg;
     x->asking = false;
     if (x->closed) { /* the command is told by the closing of the reply's end */
-        release(x);
+        process_exec_release(x);
         return;
     }
     if (e)
@@ -347,7 +347,7 @@ on_begun(void *arg, const struct err *e, struct warden_reply *r)
     x->busy = true;
     x->up->opened(x->arg);
     if (still_there(x))
-        arrange(x);
+        process_exec_arrange(x);
 }
 
 struct task_exec *

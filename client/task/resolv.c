@@ -43,7 +43,8 @@ own_words(const void *ctx, struct env *env, const struct str_list *own, bool add
 
 /* One line of all words, or of each its own. */
 static char *
-add(const void *ctx, char *text, const char *keyword, const struct str_list *words, bool each)
+resolv_add(const void *ctx, char *text, const char *keyword, const struct str_list *words,
+           bool each)
 {
     for (size_t i = 0; i < words->n; i++)
         text = mem_printf(ctx, "%s%s%s %s", text, i > 0 && each ? "\n" : "",
@@ -70,7 +71,7 @@ resolv_text(const void *ctx, struct env *env, const struct dns_config *dns, cons
             return NULL;
         if (words.n == 0)
             host_words(tmp, host, rows[i].keyword, i == 0, &words);
-        text = add(tmp, text, rows[i].keyword, &words, rows[i].each);
+        text = resolv_add(tmp, text, rows[i].keyword, &words, rows[i].each);
     }
     return talloc_steal(ctx, text);
 }

@@ -104,7 +104,7 @@ display_simple(const struct task_event *ev)
 
 /* The text for people; owned by ctx. */
 static const char *
-display(const void *ctx, const struct task_event *ev)
+task_event_display(const void *ctx, const struct task_event *ev)
 {
     if (strcmp(ev->type, TASK_EVENT_TERMINATED) == 0)
         return display_terminated(ctx, ev);
@@ -124,7 +124,7 @@ display(const void *ctx, const struct task_event *ev)
 void
 task_event_add(struct client_task *t, struct task_event *ev)
 {
-    ev->display_message = display(ev, ev);
+    ev->display_message = task_event_display(ev, ev);
     struct task_event_list *l = &t->state->events;
     talloc_steal(t->state, ev);
     if (l->n == 0)

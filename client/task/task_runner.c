@@ -53,14 +53,14 @@ after_end(struct task_runner *tr, unsigned acts)
 }
 
 static void
-exited(struct task_runner *tr, const struct task_exit *x)
+task_runner_exited(struct task_runner *tr, const struct task_exit *x)
 {
     task_hooks_exited(tr, x);
     after_end(tr, task_sm_exited(&tr->sm, clock_wall_ns(), rand_u64(), x));
 }
 
 static void
-vanished(struct task_runner *tr)
+task_runner_vanished(struct task_runner *tr)
 {
     after_end(tr, task_sm_vanished(&tr->sm, clock_wall_ns()));
 }
@@ -87,7 +87,7 @@ given_up(struct task_runner *tr)
 }
 
 static void
-started(struct task_runner *tr, int64_t started_ns)
+task_runner_started(struct task_runner *tr, int64_t started_ns)
 {
     tr->launching = false;
     tr->sm.t->state->paused = "";
@@ -195,7 +195,7 @@ on_timer(void *arg)
 }
 
 static void
-rearm(struct task_runner *tr)
+task_runner_rearm(struct task_runner *tr)
 {
     timer_stop(tr->timer);
     tr->timer = NULL;
@@ -218,7 +218,7 @@ task_runner_act(struct task_runner *tr, unsigned acts)
     if (acts & TASK_ACT_FORCE)
         tr->handle->kill(tr);
     if (acts & TASK_ACT_TIMER)
-        rearm(tr);
+        task_runner_rearm(tr);
     if (acts & TASK_ACT_LAUNCH)
         launch_begin(tr, false);
     else if (tr->launching && task_sm_unwanted(tr->sm.t))
@@ -242,7 +242,7 @@ end_it(struct task_runner *tr)
 
 /* Goes on where the machine stood. */
 static void
-adopted(struct task_runner *tr, int64_t started_ns, bool over)
+task_runner_adopted(struct task_runner *tr, int64_t started_ns, bool over)
 {
     bool launched = tr->sm.t->phase == TASK_LAUNCHING;
     tr->launching = false;
@@ -255,7 +255,7 @@ adopted(struct task_runner *tr, int64_t started_ns, bool over)
     } else {
         end_it(tr);
         if (tr->sm.t->phase != TASK_FORCED)
-            rearm(tr);
+            task_runner_rearm(tr);
     }
     if (!over)
         task_hooks_poststart(tr);
@@ -270,12 +270,12 @@ not_launched(struct task_runner *tr)
 
 static const struct handle_events handle_events = {
     .go_on = launch_continue,
-    .started = started,
+    .started = task_runner_started,
     .failed = launch_failed,
     .given_up = given_up,
-    .exited = exited,
-    .vanished = vanished,
-    .adopted = adopted,
+    .exited = task_runner_exited,
+    .vanished = task_runner_vanished,
+    .adopted = task_runner_adopted,
     .not_launched = not_launched,
     .end_it = end_it,
 };
@@ -291,7 +291,7 @@ void
 task_runner_resume(struct task_runner *tr)
 {
     if (tr->sm.t->phase == TASK_DELAY)
-        rearm(tr);
+        task_runner_rearm(tr);
     else if (task_sm_process(tr->sm.t))
         tr->handle->adopt(tr);
 }

@@ -2,7 +2,7 @@
  *
  * The task state machine; see task_sm.h for its states. Pure.
  *
- * move() holds every change of phase against the table of what may follow. In this order:
+ * task_sm_move() holds every change of phase against the table of what may follow. In this order:
  * configuration; ends, where the restart policy decides between another launch and death; inputs,
  * one function for each thing that can happen to a task, which may come in any phase; and what
  * callers ask. A launch or kill that is under way is never forgotten by an input that comes in
@@ -34,7 +34,7 @@ static const uint16_t next_phases[] = {
 };
 
 static void
-move(struct task_sm *m, enum task_phase to)
+task_sm_move(struct task_sm *m, enum task_phase to)
 {
     ASSERT(m->t->phase >= 0 && m->t->phase <= TASK_DEAD);
     ASSERT(next_phases[m->t->phase] & (1u << to));
@@ -48,7 +48,7 @@ set_state(struct task_sm *m, const char *state)
 }
 
 static void
-emit(struct task_sm *m, struct task_event *ev)
+task_sm_emit(struct task_sm *m, struct task_event *ev)
 {
     task_event_add(m->t, ev);
 }
@@ -56,7 +56,7 @@ emit(struct task_sm *m, struct task_event *ev)
 static void
 emit_plain(struct task_sm *m, const char *type, int64_t now_ns)
 {
-    emit(m, task_event_new(m->t, type, now_ns));
+    task_sm_emit(m, task_event_new(m->t, type, now_ns));
 }
 
 /* --- configuration --- */
@@ -127,9 +127,9 @@ task_sm_new_record(const void *ctx, const char *name, int64_t now_ns)
 /* --- ends --- */
 
 static unsigned
-die(struct task_sm *m, int64_t now_ns, bool failed)
+task_sm_die(struct task_sm *m, int64_t now_ns, bool failed)
 {
-    move(m, TASK_DEAD);
+    task_sm_move(m, TASK_DEAD);
     set_state(m, "dead");
     m->t->state->failed = m->t->state->failed || failed;
     m->t->state->finished_at = now_ns;
@@ -143,7 +143,7 @@ static unsigned
 wait_again(struct task_sm *m)
 {
     struct client_task *t = m->t;
-    move(m, TASK_WAIT);
+    task_sm_move(m, TASK_WAIT);
     set_state(m, "pending");
     t->kill = t->kill_fails = t->restart = t->rewind = false;
     t->state->failed = false;
@@ -155,9 +155,9 @@ wait_again(struct task_sm *m)
 }
 
 static unsigned
-launch(struct task_sm *m)
+task_sm_launch(struct task_sm *m)
 {
-    move(m, TASK_LAUNCHING);
+    task_sm_move(m, TASK_LAUNCHING);
     m->t->deadline = 0;
     m->t->restart = false;
     m->t->launches++;
@@ -172,7 +172,7 @@ emit_restarting(struct task_sm *m, int64_t now_ns, const char *reason, int64_t d
     ev->start_delay = delay_ns;
     task_event_detail(ev, "restart_reason", "%s", reason);
     task_event_detail(ev, "start_delay", "%lld", (long long)delay_ns);
-    emit(m, ev);
+    task_sm_emit(m, ev);
     m->t->state->restarts++;
     m->t->state->last_restart = now_ns;
     set_state(m, "pending");
@@ -186,21 +186,21 @@ not_restarting(struct task_sm *m, int64_t now_ns, const char *reason)
     ev->fails_task = true;
     task_event_detail(ev, "restart_reason", "%s", reason);
     task_event_detail(ev, "fails_task", "true");
-    emit(m, ev);
-    return die(m, now_ns, true);
+    task_sm_emit(m, ev);
+    return task_sm_die(m, now_ns, true);
 }
 
 static unsigned
 restart_after(struct task_sm *m, int64_t now_ns, const char *reason, int64_t delay_ns)
 {
     emit_restarting(m, now_ns, reason, delay_ns);
-    move(m, TASK_DELAY);
+    task_sm_move(m, TASK_DELAY);
     m->t->deadline = now_ns + delay_ns;
     return CHANGED | TASK_ACT_TIMER;
 }
 
 static int64_t
-jitter(int64_t delay_ns, uint64_t rnd)
+task_sm_jitter(int64_t delay_ns, uint64_t rnd)
 {
     int64_t span = delay_ns / 4;
     return span > 0 ? delay_ns + (int64_t)(rnd % (uint64_t)span) : delay_ns;
@@ -219,11 +219,11 @@ apply_policy(struct task_sm *m, int64_t now_ns, uint64_t rnd)
     }
     t->attempts++;
     if (t->attempts <= m->cfg.attempts)
-        return restart_after(m, now_ns, TASK_RESTART_POLICY, jitter(m->cfg.delay_ns, rnd));
+        return restart_after(m, now_ns, TASK_RESTART_POLICY, task_sm_jitter(m->cfg.delay_ns, rnd));
     if (m->cfg.mode_delay) {
         int64_t left = t->window_start + m->cfg.interval_ns - now_ns;
         return restart_after(m, now_ns, "Exceeded allowed attempts, applying a delay",
-                             jitter(left > 0 ? left : 0, rnd));
+                             task_sm_jitter(left > 0 ? left : 0, rnd));
     }
     char d[DURATION_TEXT];
     auto_mem void *tmp = mem_ctx("policy");
@@ -252,10 +252,10 @@ success_ends(const struct task_sm_config *c)
 }
 
 static unsigned
-killed(struct task_sm *m, int64_t now_ns)
+task_sm_killed(struct task_sm *m, int64_t now_ns)
 {
     emit_plain(m, TASK_EVENT_KILLED, now_ns);
-    return die(m, now_ns, m->t->kill_fails);
+    return task_sm_die(m, now_ns, m->t->kill_fails);
 }
 
 /* How a process went; doc/task-end.md has the table, with how each is known. */
@@ -270,21 +270,21 @@ static unsigned
 after_exit(struct task_sm *m, int64_t now_ns, uint64_t rnd, enum end how)
 {
     if (m->t->kill)
-        return killed(m, now_ns);
+        return task_sm_killed(m, now_ns);
     if (m->t->rewind) {
         emit_restarting(m, now_ns, "", 0);
         return wait_again(m);
     }
     if (m->t->restart) {
         emit_restarting(m, now_ns, "", 0);
-        return launch(m) | TASK_ACT_REPORT;
+        return task_sm_launch(m) | TASK_ACT_REPORT;
     }
     if (how == END_NOT_ITS_OWN) {
         set_state(m, "pending");
-        return launch(m) | TASK_ACT_REPORT;
+        return task_sm_launch(m) | TASK_ACT_REPORT;
     }
     if (how == END_SUCCESS && success_ends(&m->cfg))
-        return die(m, now_ns, false);
+        return task_sm_die(m, now_ns, false);
     return apply_policy(m, now_ns, rnd);
 }
 
@@ -300,9 +300,9 @@ task_sm_start(struct task_sm *m, int64_t now_ns)
     struct task_event *ev = task_event_new(m->t, TASK_EVENT_SETUP, now_ns);
     ev->message = "Building Task Directory";
     task_event_detail(ev, "message", "%s", ev->message);
-    emit(m, ev);
+    task_sm_emit(m, ev);
     m->t->window_start = now_ns;
-    return launch(m) | TASK_ACT_REPORT;
+    return task_sm_launch(m) | TASK_ACT_REPORT;
 }
 
 unsigned
@@ -315,7 +315,7 @@ task_sm_started(struct task_sm *m, int64_t now_ns, int64_t started_ns)
     set_state(m, "running");
     if (t->state->started_at == 0 || t->launches > 1)
         t->state->started_at = started_ns;
-    move(m, TASK_RUNNING);
+    task_sm_move(m, TASK_RUNNING);
     if (task_sm_unwanted(t)) /* while it was being launched */
         return CHANGED | begin_kill(m, now_ns, true);
     return CHANGED;
@@ -338,9 +338,9 @@ task_sm_start_failed(struct task_sm *m, int64_t now_ns, uint64_t rnd, const char
         ev->setup_error = mem_strdup(ev, why);
         task_event_detail(ev, "setup_error", "%s", why);
     }
-    emit(m, ev);
+    task_sm_emit(m, ev);
     if (m->t->kill)
-        return killed(m, now_ns);
+        return task_sm_killed(m, now_ns);
     if (m->t->rewind)
         return wait_again(m);
     if (!recoverable && m->cfg.attempts > 0) /* else the policy is what is told */
@@ -353,7 +353,7 @@ task_sm_aborted(struct task_sm *m, int64_t now_ns)
 {
     if (m->t->phase != TASK_LAUNCHING || !task_sm_unwanted(m->t))
         return 0;
-    return m->t->kill ? killed(m, now_ns) : wait_again(m);
+    return m->t->kill ? task_sm_killed(m, now_ns) : wait_again(m);
 }
 
 static void
@@ -379,7 +379,7 @@ emit_terminated(struct task_sm *m, int64_t now_ns, const struct task_exit *x)
     task_event_detail(ev, "exit_code", "%lld", (long long)x->code);
     task_event_detail(ev, "signal", "%lld", (long long)x->signal);
     task_event_detail(ev, "oom_killed", "%s", x->oom_killed ? "true" : "false");
-    emit(m, ev);
+    task_sm_emit(m, ev);
 }
 
 unsigned
@@ -401,7 +401,7 @@ task_sm_vanished(struct task_sm *m, int64_t now_ns)
     struct task_event *ev = task_event_new(m->t, TASK_EVENT_RESTORE_FAILED, now_ns);
     ev->message = "the task ran when the agent stopped and left no record of its end";
     task_event_detail(ev, "message", "%s", ev->message);
-    emit(m, ev);
+    task_sm_emit(m, ev);
     return after_exit(m, now_ns, 0, END_NOT_ITS_OWN);
 }
 
@@ -414,13 +414,13 @@ task_sm_timer(struct task_sm *m, int64_t now_ns)
     t->deadline = 0; /* also where now_ns is less: the wall clock may have been set back */
     switch ((enum task_phase)t->phase) {
     case TASK_DELAY:
-        return launch(m);
+        return task_sm_launch(m);
     case TASK_GRACE:
-        move(m, TASK_STOPPING);
+        task_sm_move(m, TASK_STOPPING);
         t->deadline = now_ns + m->cfg.kill_timeout_ns;
         return TASK_ACT_PERSIST | TASK_ACT_SIGNAL | TASK_ACT_TIMER;
     case TASK_STOPPING:
-        move(m, TASK_FORCED);
+        task_sm_move(m, TASK_FORCED);
         return TASK_ACT_PERSIST | TASK_ACT_FORCE;
     default:
         return 0;
@@ -434,7 +434,7 @@ emit_killing(struct task_sm *m, int64_t now_ns)
     ev->kill_timeout = m->cfg.kill_timeout_ns;
     char d[DURATION_TEXT];
     task_event_detail(ev, "kill_timeout", "%s", duration_format(ev->kill_timeout, d));
-    emit(m, ev);
+    task_sm_emit(m, ev);
 }
 
 static void
@@ -444,7 +444,7 @@ emit_reason(struct task_sm *m, int64_t now_ns, enum task_kill_reason why, const 
         struct task_event *ev = task_event_new(m->t, TASK_EVENT_SIBLING, now_ns);
         ev->failed_sibling = mem_strdup(ev, str_or(sibling, ""));
         task_event_detail(ev, "failed_sibling", "%s", ev->failed_sibling);
-        emit(m, ev);
+        task_sm_emit(m, ev);
     } else if (why == TASK_KILL_LEADER) {
         emit_plain(m, TASK_EVENT_LEADER, now_ns);
     } else if (why == TASK_KILL_MAIN) {
@@ -464,12 +464,12 @@ begin_kill(struct task_sm *m, int64_t now_ns, bool no_shutdown_delay)
         ev->message = mem_printf(ev, "Waiting for shutdown_delay of %s before killing the task.",
                                  duration_format(m->cfg.shutdown_delay_ns, d));
         task_event_detail(ev, "message", "%s", ev->message);
-        emit(m, ev);
-        move(m, TASK_GRACE);
+        task_sm_emit(m, ev);
+        task_sm_move(m, TASK_GRACE);
         t->deadline = now_ns + m->cfg.shutdown_delay_ns;
         return CHANGED | TASK_ACT_TIMER;
     }
-    move(m, TASK_STOPPING);
+    task_sm_move(m, TASK_STOPPING);
     t->deadline = now_ns + m->cfg.kill_timeout_ns;
     return CHANGED | TASK_ACT_SIGNAL | TASK_ACT_TIMER;
 }
@@ -486,7 +486,7 @@ task_sm_kill(struct task_sm *m, int64_t now_ns, enum task_kill_reason why, const
     switch ((enum task_phase)t->phase) {
     case TASK_WAIT:
     case TASK_DELAY:
-        return killed(m, now_ns);
+        return task_sm_killed(m, now_ns);
     case TASK_RUNNING:
         return begin_kill(m, now_ns, no_shutdown_delay);
     default: /* being launched, or being stopped for a restart: the end is decided later */
@@ -500,7 +500,7 @@ emit_restart_signal(struct task_sm *m, int64_t now_ns, const char *reason)
     struct task_event *ev = task_event_new(m->t, TASK_EVENT_RESTART_SIGNAL, now_ns);
     ev->restart_reason = mem_strdup(ev, reason);
     task_event_detail(ev, "restart_reason", "%s", reason);
-    emit(m, ev);
+    task_sm_emit(m, ev);
 }
 
 unsigned
@@ -540,7 +540,7 @@ task_sm_signaled(struct task_sm *m, int64_t now_ns, const char *signal, const ch
     ev->task_signal_reason = mem_strdup(ev, reason);
     task_event_detail(ev, "task_signal", "%s", signal);
     task_event_detail(ev, "task_signal_reason", "%s", reason);
-    emit(m, ev);
+    task_sm_emit(m, ev);
     return CHANGED;
 }
 
@@ -553,7 +553,7 @@ task_sm_note(struct task_sm *m, int64_t now_ns, const char *type, const char *me
         ev->driver_message = ev->message;
     task_event_detail(ev, str_eq(type, TASK_EVENT_DRIVER) ? "driver_message" : "message", "%s",
                       message);
-    emit(m, ev);
+    task_sm_emit(m, ev);
     return CHANGED;
 }
 

@@ -81,13 +81,13 @@ static const struct driver_option options[] = {
 };
 
 static void
-fingerprint(const void *ctx, const struct driver_host *host, struct driver_info *ret)
+docker_fingerprint(const void *ctx, const struct driver_host *host, struct driver_info *ret)
 {
     convert_fingerprint(ctx, host, "docker", ret);
 }
 
 static int
-check(const struct value *config, struct err *e)
+docker_check(const struct value *config, struct err *e)
 {
     const char *command = driver_string(config, "command", "");
     size_t n = strlen(command);
@@ -221,8 +221,8 @@ const struct driver driver_docker = {
     .options = options,
     .n_options = ARRAY_LEN(options),
     .kill_signal = 0, /* the image's */
-    .check = check,
-    .fingerprint = fingerprint,
+    .check = docker_check,
+    .fingerprint = docker_fingerprint,
     .engine = HAND_ENGINE,
     .ask = task_of,
 };

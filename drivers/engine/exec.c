@@ -36,13 +36,13 @@ struct hand_command {
 };
 
 static struct hand_command *
-of(struct task_exec *x)
+exec_of(struct task_exec *x)
 {
     return (struct hand_command *)x;
 }
 
 static void
-release(struct hand_command *x)
+exec_release(struct hand_command *x)
 {
     x->released = true;
     http_client_close(x->http);
@@ -53,10 +53,10 @@ release(struct hand_command *x)
 static void
 close_it(struct task_exec *base)
 {
-    struct hand_command *x = of(base);
+    struct hand_command *x = exec_of(base);
     x->closed = true; /* an event returns to on_done() */
     if (!x->busy)
-        release(x);
+        exec_release(x);
 }
 
 /* --- what comes --- */
@@ -121,7 +121,7 @@ on_done(void *arg, const struct err *e, const struct http_resp *r)
 {
     struct hand_command *x = arg;
     if (x->closed && !x->released)
-        release(x);
+        exec_release(x);
     if (x->closed)
         return;
     if (!x->over && e)
@@ -146,7 +146,7 @@ send_frame(struct task_exec *x, uint8_t type, const void *p, size_t n)
 {
     struct buf b = BUF_INIT(SIZE_MAX);
     frame_put(&b, type, p, n);
-    http_client_write(of(x)->http, &b);
+    http_client_write(exec_of(x)->http, &b);
 }
 
 static void
@@ -156,7 +156,7 @@ write_it(struct task_exec *x, const void *p, size_t n)
 }
 
 static size_t
-queued(const struct task_exec *x)
+exec_queued(const struct task_exec *x)
 {
     return http_client_queued(((const struct hand_command *)x)->http);
 }
@@ -168,7 +168,7 @@ end_input(struct task_exec *x)
 }
 
 static void
-resize(struct task_exec *x, uint16_t rows, uint16_t columns)
+exec_resize(struct task_exec *x, uint16_t rows, uint16_t columns)
 {
     const uint8_t size[] = {(uint8_t)(rows >> 8), (uint8_t)rows, (uint8_t)(columns >> 8),
                             (uint8_t)columns};
@@ -178,13 +178,13 @@ resize(struct task_exec *x, uint16_t rows, uint16_t columns)
 static void
 read_it(struct task_exec *x, bool on)
 {
-    http_client_read(of(x)->http, on);
+    http_client_read(exec_of(x)->http, on);
 }
 
 static const struct task_exec_verbs verbs = {.write = write_it,
-                                             .queued = queued,
+                                             .queued = exec_queued,
                                              .end_input = end_input,
-                                             .resize = resize,
+                                             .resize = exec_resize,
                                              .read = read_it,
                                              .close = close_it};
 

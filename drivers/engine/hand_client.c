@@ -53,7 +53,7 @@ struct engine_task {
 };
 
 static bool on_news(void *arg, const struct http_resp *r, const void *p, size_t n);
-static void look(void *arg);
+static void hand_client_look(void *arg);
 static void await_end(struct engine_task *t);
 static void send_end(void *arg);
 
@@ -80,7 +80,8 @@ hand_target(struct buf *b, const struct engine_place *p, const char *verb)
 
 /* `ask` has no target yet: `verb` of the task. A body is JSON. */
 static void
-ask(struct engine_task *t, struct http_client **c, const char *verb, struct http_ask *ask)
+hand_client_ask(struct engine_task *t, struct http_client **c, const char *verb,
+                struct http_ask *ask)
 {
     auto_buf struct buf target = BUF_INIT(4096);
     hand_target(&target, &t->at, verb);
@@ -113,7 +114,7 @@ static void
 look_later(struct engine_task *t)
 {
     t->step = LOOKING;
-    t->again = timer_start(t->at.loop, AGAIN_MS, look, t);
+    t->again = timer_start(t->at.loop, AGAIN_MS, hand_client_look, t);
 }
 
 /* --- its end --- */
@@ -177,7 +178,7 @@ on_waited(void *arg, const struct err *e, const struct http_resp *r)
 }
 
 static void
-note(struct engine_task *t, const struct hand_state *s)
+hand_client_note(struct engine_task *t, const struct hand_state *s)
 {
     t->pid = s->running ? s->pid : 0;
     mem_free(t->id);
@@ -196,19 +197,20 @@ static void
 await_end(struct engine_task *t)
 {
     t->step = WAITING;
-    ask(t, &t->main, "/wait", &(struct http_ask){.method = "GET", .done = on_waited, .arg = t});
+    hand_client_ask(t, &t->main, "/wait",
+                    &(struct http_ask){.method = "GET", .done = on_waited, .arg = t});
 }
 
 /* --- what is there --- */
 
 static void
-looked(struct engine_task *t, const struct hand_state *s)
+hand_client_looked(struct engine_task *t, const struct hand_state *s)
 {
     bool there = s && s->started_at != 0; /* else it was made, and never started */
     bool adopting = t->adopting, lost = t->lost, away = t->away;
     t->adopting = t->lost = t->away = false;
     if (there) {
-        note(t, s);
+        hand_client_note(t, s);
         await_end(t);
     } else {
         t->step = OVER;
@@ -237,17 +239,18 @@ on_looked(void *arg, const struct err *e, const struct http_resp *r)
     auto_mem void *tmp = mem_ctx("state");
     const struct hand_state *s = !e && r->status == 200 ? state_of(tmp, r) : NULL;
     if (s || (!e && r->status == 404))
-        looked(t, s);
+        hand_client_looked(t, s);
     else
         look_later(t);
 }
 
 static void
-look(void *arg)
+hand_client_look(void *arg)
 {
     struct engine_task *t = arg;
     t->again = NULL;
-    ask(t, &t->main, "",
+    hand_client_ask(
+        t, &t->main, "",
         &(struct http_ask){.method = "GET", .timeout_ms = ASK_MS, .done = on_looked, .arg = t});
 }
 
@@ -293,14 +296,14 @@ start_now(void *arg)
     t->again = NULL;
     buf_reset(&t->line);
     mem_free(t->news);
-    ask(t, &t->main, "",
-        &(struct http_ask){.method = "PUT",
-                           .body = t->body.data,
-                           .body_len = t->body.len,
-                           .timeout_ms = t->start_ms,
-                           .on_body = on_news,
-                           .done = on_started,
-                           .arg = t});
+    hand_client_ask(t, &t->main, "",
+                    &(struct http_ask){.method = "PUT",
+                                       .body = t->body.data,
+                                       .body_len = t->body.len,
+                                       .timeout_ms = t->start_ms,
+                                       .on_body = on_news,
+                                       .done = on_started,
+                                       .arg = t});
 }
 
 static void
@@ -312,7 +315,7 @@ on_started(void *arg, const struct err *e, const struct http_resp *r)
     const struct hand_news *news = t->news;
     const struct hand_state *s = !e && r->status == 200 && news ? news->state : NULL;
     if (s && s->started_at != 0) {
-        note(t, s);
+        hand_client_note(t, s);
         await_end(t);
         if (t->away)
             t->up->said(t->arg, "The engine answers again");
@@ -333,7 +336,7 @@ on_started(void *arg, const struct err *e, const struct http_resp *r)
 }
 
 static struct engine_task *
-make(const struct engine_place *p, const struct engine_events *up, void *arg)
+hand_client_make(const struct engine_place *p, const struct engine_events *up, void *arg)
 {
     struct engine_task *t = mem_new(NULL, struct engine_task);
     *t = (struct engine_task){.at = *p, .up = up, .arg = arg, .end_signal = -1};
@@ -350,7 +353,7 @@ struct engine_task *
 hand_start(const struct engine_place *p, const struct hand_task *spec,
            const struct engine_events *up, void *arg)
 {
-    struct engine_task *t = make(p, up, arg);
+    struct engine_task *t = hand_client_make(p, up, arg);
     json_encode(&t->body, &type_hand_task, spec, 0);
     t->step = STARTING;
     t->start_ms = START_MS + (spec->pull_timeout > 0 ? spec->pull_timeout / NS_PER_MS : PULL_MS);
@@ -362,11 +365,11 @@ struct engine_task *
 hand_adopt(const struct engine_place *p, const struct driver_input *in,
            const struct engine_events *up, void *arg)
 {
-    struct engine_task *t = make(p, up, arg);
+    struct engine_task *t = hand_client_make(p, up, arg);
     (void)in; /* the hand knows it by its place */
     t->step = LOOKING;
     t->adopting = true;
-    look(t);
+    hand_client_look(t);
     return t;
 }
 
@@ -388,9 +391,9 @@ send_end(void *arg)
     auto_mem void *tmp = mem_ctx("verb");
     t->end_again = NULL;
     if (t->step != OVER)
-        ask(t, &t->side, mem_printf(tmp, "/end?signal=%d", t->end_signal),
-            &(struct http_ask){
-                .method = "POST", .timeout_ms = ASK_MS, .done = on_end_sent, .arg = t});
+        hand_client_ask(t, &t->side, mem_printf(tmp, "/end?signal=%d", t->end_signal),
+                        &(struct http_ask){
+                            .method = "POST", .timeout_ms = ASK_MS, .done = on_end_sent, .arg = t});
 }
 
 void
@@ -443,13 +446,13 @@ ask_aside(struct engine_task *t, const char *method, const char *verb,
     *s = (struct aside){.done = done, .arg = arg};
     if (limits)
         json_encode(&body, &type_hand_task, limits, 0);
-    ask(t, &s->http, verb,
-        &(struct http_ask){.method = method,
-                           .body = body.data,
-                           .body_len = body.len,
-                           .timeout_ms = ASK_MS,
-                           .done = on_aside,
-                           .arg = s});
+    hand_client_ask(t, &s->http, verb,
+                    &(struct http_ask){.method = method,
+                                       .body = body.data,
+                                       .body_len = body.len,
+                                       .timeout_ms = ASK_MS,
+                                       .done = on_aside,
+                                       .arg = s});
 }
 
 void
@@ -473,7 +476,7 @@ hand_resize(struct engine_task *t, const struct hand_task *limits, engine_done *
 
 /* --- its removal --- */
 
-static void forget(void *arg);
+static void hand_client_forget(void *arg);
 
 static void
 on_forgotten(void *arg, const struct err *e, const struct http_resp *r)
@@ -482,28 +485,28 @@ on_forgotten(void *arg, const struct err *e, const struct http_resp *r)
     if (t->closing)
         return;
     if (e || r->status >= 500)
-        t->again = timer_start(t->at.loop, AGAIN_MS, forget, t);
+        t->again = timer_start(t->at.loop, AGAIN_MS, hand_client_forget, t);
     else
         t->step = OVER;
 }
 
 static void
-forget(void *arg)
+hand_client_forget(void *arg)
 {
     struct engine_task *t = arg;
     auto_mem void *tmp = mem_ctx("verb");
     t->again = NULL;
-    ask(t, &t->main, mem_printf(tmp, "?started=%lld", (long long)t->at.started_ns),
-        &(struct http_ask){
-            .method = "DELETE", .timeout_ms = ASK_MS, .done = on_forgotten, .arg = t});
+    hand_client_ask(t, &t->main, mem_printf(tmp, "?started=%lld", (long long)t->at.started_ns),
+                    &(struct http_ask){
+                        .method = "DELETE", .timeout_ms = ASK_MS, .done = on_forgotten, .arg = t});
 }
 
 struct engine_task *
 hand_forget(const struct engine_place *p)
 {
-    struct engine_task *t = make(p, NULL, NULL);
+    struct engine_task *t = hand_client_make(p, NULL, NULL);
     t->step = FORGETTING;
-    forget(t);
+    hand_client_forget(t);
     return t;
 }
 

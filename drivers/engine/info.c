@@ -31,7 +31,7 @@ struct engine_watch {
     bool spoke; /* something was told */
 };
 
-static void ask(void *arg);
+static void info_ask(void *arg);
 
 /* What it was stays known: a version makes it detected, health says whether it is there. */
 static void
@@ -67,11 +67,11 @@ on_info(void *arg, const struct err *e, const struct http_resp *r)
         w->told(w->arg, info);
     }
     int64_t ms = healthy ? SOME_MS : w->asked++ < FIRST_ASKS ? FIRST_MS : AGAIN_MS;
-    w->timer = timer_start(w->loop, ms, ask, w);
+    w->timer = timer_start(w->loop, ms, info_ask, w);
 }
 
 static void
-ask(void *arg)
+info_ask(void *arg)
 {
     struct engine_watch *w = arg;
     w->timer = NULL;
@@ -92,7 +92,7 @@ hand_watch(const struct engine_place *p, engine_told *told, void *arg)
                                .began_ns = clock_mono_ns(),
                                .http = hand_client(p)};
     w->target = mem_printf(w, "/v1/%s/info", p->driver);
-    ask(w);
+    info_ask(w);
     return w;
 }
 

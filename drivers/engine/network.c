@@ -51,7 +51,7 @@ on_done(void *arg, const struct err *e, const struct http_resp *r)
 }
 
 static void
-ask(struct net_call *c, const struct engine_place *p, const char *method, struct buf *body)
+network_ask(struct net_call *c, const struct engine_place *p, const char *method, struct buf *body)
 {
     auto_buf struct buf target = BUF_INIT(4096);
     buf_printf(&target, "/v1/%s/network/", p->driver);
@@ -75,7 +75,7 @@ hand_net_make(const struct engine_place *p, const struct hand_network *n, engine
     auto_buf struct buf body = BUF_INIT(HTTP_BODY_MAX);
     *c = (struct net_call){.made = done, .arg = arg};
     json_encode(&body, &type_hand_network, n, 0);
-    ask(c, p, "PUT", &body);
+    network_ask(c, p, "PUT", &body);
 }
 
 void
@@ -84,5 +84,5 @@ hand_net_remove(const struct engine_place *p, engine_done *done, void *arg)
     struct net_call *c = mem_new(NULL, struct net_call);
     struct buf none = BUF_INIT(0);
     *c = (struct net_call){.removed = done, .arg = arg};
-    ask(c, p, "DELETE", &none);
+    network_ask(c, p, "DELETE", &none);
 }

@@ -68,7 +68,7 @@ static const struct driver_option options[] = {
 };
 
 static void
-fingerprint(const void *ctx, const struct driver_host *host, struct driver_info *ret)
+podman_fingerprint(const void *ctx, const struct driver_host *host, struct driver_info *ret)
 {
     convert_fingerprint(ctx, host, "podman", ret);
 }
@@ -103,7 +103,7 @@ mode_of(const char *s)
 }
 
 static int
-check(const struct value *config, struct err *e)
+podman_check(const struct value *config, struct err *e)
 {
     static const char *const schemes[] = {
         "oci-archive:", "docker-archive:", "oci:", "dir:", "http://", "https://"};
@@ -244,8 +244,8 @@ const struct driver driver_podman = {
     .options = options,
     .n_options = ARRAY_LEN(options),
     .kill_signal = 0, /* the image's */
-    .check = check,
-    .fingerprint = fingerprint,
+    .check = podman_check,
+    .fingerprint = podman_fingerprint,
     .engine = HAND_ENGINE,
     .ask = task_of,
 };

@@ -36,8 +36,8 @@ box_fingerprint(const struct driver_host *host, struct driver_info *ret)
 }
 
 static int
-mode(const struct driver *d, const struct value *config, const char *option, bool *ret_host,
-     struct err *e)
+box_mode(const struct driver *d, const struct value *config, const char *option, bool *ret_host,
+         struct err *e)
 {
     const char *m = driver_string(config, option, "private");
     if (!str_eq(m, "private") && !str_eq(m, "host"))
@@ -70,7 +70,7 @@ limit_cpu(const struct driver_input *in, struct launch_limits *l, int64_t burst_
 }
 
 static int
-names(struct launch_spec *s, const struct driver_input *in, struct err *e)
+box_names(struct launch_spec *s, const struct driver_input *in, struct err *e)
 {
     if (!str_empty(in->hostname) && !plain_hostname(in->hostname))
         return err_set(e, -ERR_INVALID, "hostname \"%.80s\" is not a DNS name of up to %d bytes",
@@ -103,9 +103,9 @@ box_spec(const void *ctx, const struct driver *d, const struct driver_input *in,
          struct launch_spec **ret, struct err *e)
 {
     bool host_pid, host_ipc;
-    int r = mode(d, in->config, "pid_mode", &host_pid, e);
+    int r = box_mode(d, in->config, "pid_mode", &host_pid, e);
     if (r == 0)
-        r = mode(d, in->config, "ipc_mode", &host_ipc, e);
+        r = box_mode(d, in->config, "ipc_mode", &host_ipc, e);
     if (r == 0)
         r = check_dropped(in->config, e);
     struct launch_spec *s = NULL;
@@ -119,7 +119,7 @@ box_spec(const void *ctx, const struct driver *d, const struct driver_input *in,
     s->host_ipc = host_ipc;
     driver_strings(s, in->config, "cap_add", &s->cap_add);
     if (r == 0)
-        r = names(s, in, e);
+        r = box_names(s, in, e);
     if (r == 0)
         r = limit_cpu(in, s->limits, iso->cpu_burst / NS_PER_US,
                       driver_bool(in->config, "cpu_hard_limit", d == &driver_exec2), e);

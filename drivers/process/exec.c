@@ -20,14 +20,14 @@ static const struct driver_option options[] = {
 };
 
 static void
-fingerprint(const void *ctx, const struct driver_host *host, struct driver_info *ret)
+exec_fingerprint(const void *ctx, const struct driver_host *host, struct driver_info *ret)
 {
     (void)ctx;
     box_fingerprint(host, ret);
 }
 
 static int
-spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, struct err *e)
+exec_spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, struct err *e)
 {
     return box_spec(ctx, &driver_exec, in, ret, e);
 }
@@ -37,6 +37,6 @@ const struct driver driver_exec = {
     .options = options,
     .n_options = ARRAY_LEN(options),
     .kill_signal = SIGINT,
-    .fingerprint = fingerprint,
-    .spec = spec,
+    .fingerprint = exec_fingerprint,
+    .spec = exec_spec,
 };

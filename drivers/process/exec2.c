@@ -17,7 +17,7 @@ static const struct driver_option options[] = {
 };
 
 static void
-fingerprint(const void *ctx, const struct driver_host *host, struct driver_info *ret)
+exec2_fingerprint(const void *ctx, const struct driver_host *host, struct driver_info *ret)
 {
     box_fingerprint(host, ret);
     if (!ret->detected)
@@ -27,7 +27,7 @@ fingerprint(const void *ctx, const struct driver_host *host, struct driver_info 
 }
 
 static bool
-below(const char *path, const char *const *tops, size_t n)
+exec2_below(const char *path, const char *const *tops, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         size_t len = strlen(tops[i]);
@@ -55,7 +55,7 @@ path_of(const char *s, bool *ret_writes, struct err *e)
 }
 
 static int
-unveil(struct launch_spec *s, const char *what, struct err *e)
+exec2_unveil(struct launch_spec *s, const char *what, struct err *e)
 {
     static const char *const own[] = {"/local", "/alloc", "/secrets", "/tmp", "/dev", "/proc"};
     static const char *const system[] = {"/usr",   "/bin",   "/sbin", "/lib",
@@ -64,9 +64,9 @@ unveil(struct launch_spec *s, const char *what, struct err *e)
     const char *path = path_of(what, &writes, e);
     if (!path)
         return e->code;
-    if (below(path, own, ARRAY_LEN(own)))
+    if (exec2_below(path, own, ARRAY_LEN(own)))
         return 0;
-    if (below(path, system, ARRAY_LEN(system)))
+    if (exec2_below(path, system, ARRAY_LEN(system)))
         return writes
                    ? err_set(e, -ERR_UNSUPPORTED,
                              "unveil \"%.128s\": what a box has of the system is read-only", what)
@@ -79,7 +79,7 @@ unveil(struct launch_spec *s, const char *what, struct err *e)
 }
 
 static int
-spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, struct err *e)
+exec2_spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, struct err *e)
 {
     auto_mem void *tmp = mem_ctx("unveil");
     struct launch_spec *s = NULL;
@@ -87,7 +87,7 @@ spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, s
     int r = box_spec(ctx, &driver_exec2, in, &s, e);
     driver_strings(tmp, in->config, "unveil", &paths);
     for (size_t i = 0; i < paths.n && r == 0; i++)
-        r = unveil(s, paths.v[i], e);
+        r = exec2_unveil(s, paths.v[i], e);
     if (r < 0)
         mem_free(s);
     else
@@ -100,6 +100,6 @@ const struct driver driver_exec2 = {
     .options = options,
     .n_options = ARRAY_LEN(options),
     .kill_signal = SIGINT,
-    .fingerprint = fingerprint,
-    .spec = spec,
+    .fingerprint = exec2_fingerprint,
+    .spec = exec2_spec,
 };

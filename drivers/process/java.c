@@ -21,26 +21,26 @@ static const struct driver_option options[] = {
 };
 
 static void
-fingerprint(const void *ctx, const struct driver_host *host, struct driver_info *ret)
+java_fingerprint(const void *ctx, const struct driver_host *host, struct driver_info *ret)
 {
     box_fingerprint(host, ret);
     driver_found(ctx, host, "no JVM: there is no " JAVA, ret);
 }
 
 static size_t
-length(const struct value *config, const char *name)
+java_length(const struct value *config, const char *name)
 {
     const struct value *v = value_get(config, name);
     return v && v->kind == VALUE_LIST ? v->list.n : 0;
 }
 
 static int
-check(const struct value *config, struct err *e)
+java_check(const struct value *config, struct err *e)
 {
     if (!*driver_string(config, "jar_path", "") && !*driver_string(config, "class", ""))
         return err_set(e, -ERR_INVALID,
                        "driver \"java\" needs \"jar_path\" or \"class\" in config");
-    size_t n = WORDS_OURS + length(config, "args") + length(config, "jvm_options");
+    size_t n = WORDS_OURS + java_length(config, "args") + java_length(config, "jvm_options");
     size_t most = type_field(&type_launch_spec, "Args", strlen("Args"))->max;
     if (n > most)
         return err_set(
@@ -76,9 +76,9 @@ command_line(struct launch_spec *s, const struct value *config)
 }
 
 static int
-spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, struct err *e)
+java_spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, struct err *e)
 {
-    int r = check(in->config, e);
+    int r = java_check(in->config, e);
     r = r < 0 ? r : box_spec(ctx, &driver_java, in, ret, e);
     if (r == 0)
         command_line(*ret, in->config);
@@ -90,7 +90,7 @@ const struct driver driver_java = {
     .options = options,
     .n_options = ARRAY_LEN(options),
     .kill_signal = SIGINT,
-    .check = check,
-    .fingerprint = fingerprint,
-    .spec = spec,
+    .check = java_check,
+    .fingerprint = java_fingerprint,
+    .spec = java_spec,
 };

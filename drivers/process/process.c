@@ -10,7 +10,7 @@
 #define MB (INT64_C(1) << 20)
 
 static int64_t
-mib(int64_t n)
+process_mib(int64_t n)
 {
     return n > 0 && n < INT64_MAX / MB ? n * MB : 0;
 }
@@ -20,7 +20,7 @@ limits_of(const void *ctx, const struct allocated_task_resources *r,
           const struct task_isolation *iso)
 {
     struct launch_limits *l = mem_new(ctx, struct launch_limits);
-    l->memory_low = iso ? mib(iso->memory_low) : 0;
+    l->memory_low = iso ? process_mib(iso->memory_low) : 0;
     if (r && r->cpu) {
         l->cpu_shares = r->cpu->cpu_shares;
         for (size_t i = 0; i < r->cpu->reserved_cores.n; i++)
@@ -33,7 +33,7 @@ limits_of(const void *ctx, const struct allocated_task_resources *r,
             l->memory_max = mb * MB;
         /* the memory of its placement is kept for the task, the rest only lent */
         if (l->memory_low == 0 && mb > r->memory->memory_mb)
-            l->memory_low = mib(r->memory->memory_mb);
+            l->memory_low = process_mib(r->memory->memory_mb);
     }
     return l;
 }
@@ -51,7 +51,7 @@ logs_of(const void *ctx, const struct log_config *c)
 }
 
 static int
-check(const struct driver *d, const struct driver_input *in, struct err *e)
+process_check(const struct driver *d, const struct driver_input *in, struct err *e)
 {
     const char *dir = driver_string(in->config, "work_dir", "");
     if (*dir && *dir != '/')
@@ -67,7 +67,7 @@ int
 process_spec(const void *ctx, const struct driver *d, const struct driver_input *in,
              struct launch_spec **ret, struct err *e)
 {
-    int r = check(d, in, e);
+    int r = process_check(d, in, e);
     if (r < 0)
         return r;
     struct launch_spec *s = mem_new(ctx, struct launch_spec);

@@ -42,7 +42,7 @@ static const struct driver_option options[] = {
 };
 
 static void
-fingerprint(const void *ctx, const struct driver_host *host, struct driver_info *ret)
+qemu_fingerprint(const void *ctx, const struct driver_host *host, struct driver_info *ret)
 {
     box_fingerprint(host, ret);
     driver_found(ctx, host, "no QEMU: there is no " PROGRAMS "*", ret);
@@ -53,7 +53,7 @@ fingerprint(const void *ctx, const struct driver_host *host, struct driver_info 
 /* --- what may be in a config --- */
 
 static const char *
-emulator(const struct value *config)
+qemu_emulator(const struct value *config)
 {
     static const char prefix[] = "qemu-system-";
     const char *name = driver_string(config, "emulator", "x86_64");
@@ -62,7 +62,7 @@ emulator(const struct value *config)
 
 /* A value in an option of QEMU, whose list of properties it must not leave. */
 static bool
-plain(const char *s)
+qemu_plain(const char *s)
 {
     return *s &&
            s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")] == 0;
@@ -80,7 +80,7 @@ check_accelerator(const struct value *config, struct err *e)
 }
 
 static int
-check(const struct value *config, struct err *e)
+qemu_check(const struct value *config, struct err *e)
 {
     static const char *const interfaces[] = {"ide",    "scsi",   "sd",     "mtd",
                                              "floppy", "pflash", "virtio", "none"};
@@ -94,11 +94,11 @@ check(const struct value *config, struct err *e)
             "drive_interface \"%.32s\" of driver \"qemu\" is none of ide, scsi, sd, mtd, "
             "floppy, pflash, virtio, none",
             i);
-    if (!plain(emulator(config)))
+    if (!qemu_plain(qemu_emulator(config)))
         return err_set(e, -ERR_INVALID,
                        "emulator \"%.64s\" of driver \"qemu\" is not a name such as x86_64",
-                       emulator(config));
-    if (!plain(driver_string(config, "machine_type", "pc")))
+                       qemu_emulator(config));
+    if (!qemu_plain(driver_string(config, "machine_type", "pc")))
         return err_set(e, -ERR_INVALID,
                        "machine_type \"%.64s\" of driver \"qemu\" is not a name such as pc",
                        driver_string(config, "machine_type", ""));
@@ -114,11 +114,11 @@ check_allowed(const struct driver_input *in, struct err *e)
     driver_strings(tmp, in->plugin, "emulators_allowlist", &emulators);
     driver_strings(tmp, in->plugin, "args_allowlist", &words);
     driver_strings(tmp, in->config, "args", &args);
-    if (emulators.n > 0 && !str_list_has(&emulators, emulator(in->config)) &&
-        !str_list_has(&emulators, mem_printf(tmp, "qemu-system-%s", emulator(in->config))))
+    if (emulators.n > 0 && !str_list_has(&emulators, qemu_emulator(in->config)) &&
+        !str_list_has(&emulators, mem_printf(tmp, "qemu-system-%s", qemu_emulator(in->config))))
         return err_set(e, -ERR_POLICY,
                        "emulator \"%.64s\" is not in emulators_allowlist of this client",
-                       emulator(in->config));
+                       qemu_emulator(in->config));
     for (size_t i = 0; words.n > 0 && i < args.n; i++) {
         const char *word = args.v[i] + strspn(args.v[i], " \t\n");
         if (*word == '-' && !str_list_has(&words, args.v[i]))
@@ -136,21 +136,21 @@ struct line {
 };
 
 static void
-put(struct line *l, const char *word)
+qemu_put(struct line *l, const char *word)
 {
     list_add(l->s, l->s->args, word);
 }
 
 static void
-put2(struct line *l, const char *option, const char *value)
+qemu_put2(struct line *l, const char *option, const char *value)
 {
-    put(l, option);
-    put(l, value);
+    qemu_put(l, option);
+    qemu_put(l, value);
 }
 
 /* Commas end a property of an option of QEMU; twice, they are themselves. */
 static const char *
-escaped(const void *ctx, const char *s)
+qemu_escaped(const void *ctx, const char *s)
 {
     char *out = mem_array(ctx, char, 2 * strlen(s) + 1), *p = out;
     for (; *s; s++) {
@@ -205,13 +205,13 @@ put_image(struct line *l)
     const char *path = driver_string(l->in->config, "image_path", "");
     const char *slash = strrchr(path, '/');
     bool host = !in_box(path);
-    put2(l, "-name", escaped(l->s, slash ? slash + 1 : path));
-    put2(l, "-m", mem_printf(l->s, "%lldM", (long long)l->in->resources->memory->memory_mb));
-    put2(l, "-drive",
-         mem_printf(l->s, "file=%s,if=%s,id=image0%s", escaped(l->s, path),
-                    driver_string(l->in->config, "drive_interface", "ide"),
-                    host ? ",snapshot=on" : ""));
-    put(l, "-nographic");
+    qemu_put2(l, "-name", qemu_escaped(l->s, slash ? slash + 1 : path));
+    qemu_put2(l, "-m", mem_printf(l->s, "%lldM", (long long)l->in->resources->memory->memory_mb));
+    qemu_put2(l, "-drive",
+              mem_printf(l->s, "file=%s,if=%s,id=image0%s", qemu_escaped(l->s, path),
+                         driver_string(l->in->config, "drive_interface", "ide"),
+                         host ? ",snapshot=on" : ""));
+    qemu_put(l, "-nographic");
     if (!host)
         return;
     struct launch_mount *m = mem_new(l->s, struct launch_mount);
@@ -259,8 +259,8 @@ put_network(struct line *l, struct err *e)
     }
     if (!*forward)
         return 0;
-    put2(l, "-netdev", mem_printf(l->s, "user,id=user.0%s", forward));
-    put2(l, "-device", "virtio-net,netdev=user.0");
+    qemu_put2(l, "-netdev", mem_printf(l->s, "user,id=user.0%s", forward));
+    qemu_put2(l, "-device", "virtio-net,netdev=user.0");
     return 0;
 }
 
@@ -268,20 +268,21 @@ put_network(struct line *l, struct err *e)
 static void
 put_machine(struct line *l)
 {
-    put2(l, "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
-    put(l, "-no-user-config");
-    put2(l, "-machine",
-         mem_printf(l->s, "type=%s", driver_string(l->in->config, "machine_type", "pc")));
+    qemu_put2(l, "-sandbox",
+              "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
+    qemu_put(l, "-no-user-config");
+    qemu_put2(l, "-machine",
+              mem_printf(l->s, "type=%s", driver_string(l->in->config, "machine_type", "pc")));
     const char *a = driver_string(l->in->config, "accelerator", TCG);
     if (str_eq(a, KVM) || (str_eq(a, EITHER) && l->in->kvm)) {
         list_add(l->s, l->s->devices, "/dev/kvm");
-        put2(l, "-accel", "kvm");
-        put2(l, "-cpu", "host");
+        qemu_put2(l, "-accel", "kvm");
+        qemu_put2(l, "-cpu", "host");
     } else {
-        put2(l, "-accel", mem_printf(l->s, "tcg,tb-size=%d", TRANSLATED_MB));
+        qemu_put2(l, "-accel", mem_printf(l->s, "tcg,tb-size=%d", TRANSLATED_MB));
     }
     if (l->s->limits->cores.n > 0)
-        put2(l, "-smp", mem_printf(l->s, "%zu", l->s->limits->cores.n));
+        qemu_put2(l, "-smp", mem_printf(l->s, "%zu", l->s->limits->cores.n));
 }
 
 /* $1... is QEMU. It has no name for the signal that the job may have chosen: the number will do. */
@@ -290,15 +291,16 @@ put_shell(struct line *l)
 {
     int sig = l->s->kill_signal > 0 ? (int)l->s->kill_signal : SIGINT;
     l->s->command = "/bin/sh";
-    put(l, "-c");
-    put(l, mem_printf(l->s,
+    qemu_put(l, "-c");
+    qemu_put(
+        l, mem_printf(l->s,
                       "rm -f " PIPE ".in " PIPE ".out; mkfifo -m 600 " PIPE ".in " PIPE
                       ".out || exit 1\n"
                       "trap 'printf %%s \"$QMP\" >" PIPE ".in' %d\n"
                       "QMP='{\"execute\":\"qmp_capabilities\"}{\"execute\":\"system_powerdown\"}'\n"
                       "\"$@\" & while wait $!; r=$?; kill -0 $! 2>/dev/null; do :; done; exit $r",
                       sig));
-    put(l, "qemu");
+    qemu_put(l, "qemu");
 }
 
 static int
@@ -306,35 +308,35 @@ command_line(struct line *l, struct err *e)
 {
     const struct value *config = l->in->config;
     struct str_list args = l->s->args;
-    const char *program = mem_printf(l->s, PROGRAMS "%s", emulator(config));
+    const char *program = mem_printf(l->s, PROGRAMS "%s", qemu_emulator(config));
     bool graceful = driver_bool(config, "graceful_shutdown", false);
     l->s->args = (struct str_list){0};
     l->s->command = program;
     if (graceful) {
         put_shell(l);
-        put(l, program);
+        qemu_put(l, program);
     }
     put_machine(l);
     put_image(l);
     if (graceful) {
-        put2(l, "-chardev", "pipe,id=qmp,path=" PIPE);
-        put2(l, "-mon", "chardev=qmp,mode=control");
+        qemu_put2(l, "-chardev", "pipe,id=qmp,path=" PIPE);
+        qemu_put2(l, "-mon", "chardev=qmp,mode=control");
     }
     if (driver_bool(config, "guest_agent", false)) {
-        put2(l, "-chardev", "socket,path=/qa.sock,server=on,wait=off,id=qga0");
-        put2(l, "-device", "virtio-serial");
-        put2(l, "-device", "virtserialport,chardev=qga0,name=org.qemu.guest_agent.0");
+        qemu_put2(l, "-chardev", "socket,path=/qa.sock,server=on,wait=off,id=qga0");
+        qemu_put2(l, "-device", "virtio-serial");
+        qemu_put2(l, "-device", "virtserialport,chardev=qga0,name=org.qemu.guest_agent.0");
     }
     for (size_t i = 0; i < args.n; i++)
-        put(l, args.v[i]);
+        qemu_put(l, args.v[i]);
     return put_network(l, e);
 }
 
 static int
-spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, struct err *e)
+qemu_spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, struct err *e)
 {
     const struct allocated_memory_resources *m = in->resources ? in->resources->memory : NULL;
-    int r = check(in->config, e);
+    int r = qemu_check(in->config, e);
     r = r < 0 ? r : check_allowed(in, e);
     if (r == 0 && (!m || m->memory_mb < MEMORY_MB_MIN || m->memory_mb > MEMORY_MB_MAX))
         r = err_set(e, -ERR_INVALID, "resources: memory of a machine is from %d to %d MB",
@@ -358,7 +360,7 @@ const struct driver driver_qemu = {
     .options = options,
     .n_options = ARRAY_LEN(options),
     .kill_signal = SIGINT,
-    .check = check,
-    .fingerprint = fingerprint,
-    .spec = spec,
+    .check = qemu_check,
+    .fingerprint = qemu_fingerprint,
+    .spec = qemu_spec,
 };

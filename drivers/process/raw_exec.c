@@ -21,7 +21,7 @@ static const struct driver_option options[] = {
 };
 
 static void
-fingerprint(const void *ctx, const struct driver_host *host, struct driver_info *ret)
+raw_exec_fingerprint(const void *ctx, const struct driver_host *host, struct driver_info *ret)
 {
     (void)ctx;
     ret->detected = host->warden && host->raw_exec;
@@ -35,7 +35,7 @@ fingerprint(const void *ctx, const struct driver_host *host, struct driver_info 
 }
 
 static bool
-denied(const struct str_list *globs, const char *var)
+raw_exec_denied(const struct str_list *globs, const char *var)
 {
     const char *eq = strchr(var, '=');
     auto_mem void *tmp = mem_ctx("deny");
@@ -47,7 +47,8 @@ denied(const struct str_list *globs, const char *var)
 }
 
 static int
-spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, struct err *e)
+raw_exec_spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret,
+              struct err *e)
 {
     struct launch_spec *s = NULL;
     int r = process_spec(ctx, &driver_raw_exec, in, &s, e);
@@ -58,7 +59,7 @@ spec(const void *ctx, const struct driver_input *in, struct launch_spec **ret, s
     driver_strings(s, in->plugin, "denied_envvars", &all);
     size_t kept = 0;
     for (size_t i = 0; i < s->env.n; i++)
-        if (!denied(&globs, s->env.v[i]) && !denied(&all, s->env.v[i]))
+        if (!raw_exec_denied(&globs, s->env.v[i]) && !raw_exec_denied(&all, s->env.v[i]))
             s->env.v[kept++] = s->env.v[i];
     s->env.n = kept;
     *ret = s;
@@ -70,6 +71,6 @@ const struct driver driver_raw_exec = {
     .options = options,
     .n_options = ARRAY_LEN(options),
     .kill_signal = SIGINT,
-    .fingerprint = fingerprint,
-    .spec = spec,
+    .fingerprint = raw_exec_fingerprint,
+    .spec = raw_exec_spec,
 };

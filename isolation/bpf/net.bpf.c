@@ -171,7 +171,7 @@ look_up(__u64 id, const struct target *t)
 
 /* An IPv4 address within an IPv6 address is judged as what it leads to. */
 static __noinline int
-allowed(__u64 id, struct target *t)
+net_allowed(__u64 id, struct target *t)
 {
     if (!t)
         return 0;
@@ -229,7 +229,7 @@ call_out(struct target *t)
     struct who w = who_calls();
     if (!w.leaf || !(w.leaf->flags & BPF_LEAF_EGRESS))
         return 1;
-    if (allowed(w.leaf->rules, t))
+    if (net_allowed(w.leaf->rules, t))
         return 1;
     COUNT(w.leaf, connect_denied, 1);
     return 0;
@@ -243,7 +243,7 @@ call_bind(struct target *t)
     if (!w.leaf || !(w.leaf->flags & BPF_LEAF_BIND) || t->port == 0)
         return 1;
     t->kind |= BPF_RULE_BIND;
-    if (allowed(w.leaf->rules, t))
+    if (net_allowed(w.leaf->rules, t))
         return 1;
     COUNT(w.leaf, bind_denied, 1);
     return 0;
@@ -441,7 +441,7 @@ judge_packet(struct __sk_buff *skb, __u64 id)
         r = parse_v4(skb, &t);
     else if (skb->protocol == bpf_htons(ETH_P_IPV6))
         r = parse_v6(skb, &t);
-    return r == 0 && allowed(id, &t);
+    return r == 0 && net_allowed(id, &t);
 }
 
 /* Bytes of the headers that each segment of a large packet carries. */

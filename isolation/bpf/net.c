@@ -148,7 +148,7 @@ header_of(const struct bpf_net *b)
 /* The programs of an earlier warden. An incomplete set was left by a warden that died half-way,
  * before any launch; the set of another build makes way when no task is in its maps. */
 static int
-adopt(struct bpf_net *b)
+net_adopt(struct bpf_net *b)
 {
     struct bpf_prog info = {0};
     for (int i = 0; i < BPF_NET_PROGS; i++) {
@@ -202,7 +202,7 @@ shards_wanted(void)
 }
 
 static int
-load(struct bpf_net *b, struct err *e)
+net_load(struct bpf_net *b, struct err *e)
 {
     b->shards = shards_wanted();
     struct bpf_skel_net s = {.root_id = b->root_id,
@@ -258,7 +258,7 @@ bpf_net_open(struct bpf_net *b, int cgroup, struct err *e)
     auto_fd int lock = bpf_cgroup_lock(cgroup);
     if (lock < 0)
         return err_errno(e, -lock, "lock the cgroup of tasks");
-    int r = adopt(b);
+    int r = net_adopt(b);
     if (r == 0)
         forget_gone(b);
     if (of_a_moment(r)) { /* what is attached stays, and holds */
@@ -268,7 +268,7 @@ bpf_net_open(struct bpf_net *b, int cgroup, struct err *e)
     if (r < 0) {
         bpf_net_close(b);
         detach_all(cgroup);
-        r = load(b, e);
+        r = net_load(b, e);
         if (r < 0) {
             detach_all(cgroup);
             bpf_net_close(b);

@@ -86,7 +86,7 @@ same_bits(const uint8_t *a, const uint8_t *b, unsigned bits)
 }
 
 static bool
-covers(const struct netrule *r, const struct prefix *p)
+netrules_covers(const struct netrule *r, const struct prefix *p)
 {
     if (r->v4 && r->v6)
         return true;
@@ -94,10 +94,11 @@ covers(const struct netrule *r, const struct prefix *p)
 }
 
 static bool
-matches(const struct netrule *v, size_t n, const struct prefix *p, unsigned proto, unsigned port)
+netrules_matches(const struct netrule *v, size_t n, const struct prefix *p, unsigned proto,
+                 unsigned port)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!(v[i].protos & proto) || !covers(&v[i], p))
+        if (!(v[i].protos & proto) || !netrules_covers(&v[i], p))
             continue;
         if (proto == NETRULE_OTHER ? v[i].lo == 0 && v[i].hi == 65535
                                    : port >= v[i].lo && port <= v[i].hi)
@@ -109,9 +110,9 @@ matches(const struct netrule *v, size_t n, const struct prefix *p, unsigned prot
 static bool
 side_allows(const struct netrules_side *s, const struct prefix *p, unsigned proto, unsigned port)
 {
-    if (matches(s->deny, s->n_deny, p, proto, port))
+    if (netrules_matches(s->deny, s->n_deny, p, proto, port))
         return false;
-    return matches(s->allow, s->n_allow, p, proto, port) || s->otherwise;
+    return netrules_matches(s->allow, s->n_allow, p, proto, port) || s->otherwise;
 }
 
 struct compile {
@@ -163,7 +164,7 @@ note_list(struct compile *c, const struct netrule *v, size_t n)
 }
 
 static void
-collect(const void *ctx, struct compile *c)
+netrules_collect(const void *ctx, struct compile *c)
 {
     size_t rules = 0;
     for (size_t i = 0; i < c->n_sides; i++)
@@ -189,7 +190,7 @@ collect(const void *ctx, struct compile *c)
 
 /* The ports in order, neighbours with the same protocols as one range. False: too many. */
 static bool
-judge(const struct compile *c, const struct prefix *p, struct bpf_rule *ret)
+netrules_judge(const struct compile *c, const struct prefix *p, struct bpf_rule *ret)
 {
     unsigned whole = NETRULE_ANY;
     struct bpf_rule r = {0};
@@ -225,7 +226,7 @@ netrules_compile(const void *ctx, const struct netrules_side *sides, size_t n,
     ASSERT(n <= NETRULES_SIDES_MAX);
     auto_mem void *tmp = mem_ctx("netrules");
     struct compile c = {.sides = sides, .n_sides = n};
-    collect(tmp, &c);
+    netrules_collect(tmp, &c);
     struct netrules out = {.v = mem_array(ctx, struct netrules_entry, c.n_prefixes)};
     for (size_t i = 0; i < c.n_prefixes; i++) {
         const struct prefix *p = &c.prefixes[i];
@@ -233,7 +234,7 @@ netrules_compile(const void *ctx, const struct netrules_side *sides, size_t n,
         x->v6 = p->v6;
         x->bits = p->bits;
         memcpy(x->addr, p->addr, sizeof(x->addr));
-        if (!judge(&c, p, &x->rule)) {
+        if (!netrules_judge(&c, p, &x->rule)) {
             char text[INET6_ADDRSTRLEN] = "";
             (void)inet_ntop(p->v6 ? AF_INET6 : AF_INET, p->addr, text, sizeof(text));
             return err_set(

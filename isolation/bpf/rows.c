@@ -70,7 +70,7 @@ map_rows(struct bpf_rows *b)
 
 /* A row begins with the id of its task; 0: nobody's. */
 static uint64_t *
-row(const struct bpf_rows *b, uint32_t slot)
+rows_row(const struct bpf_rows *b, uint32_t slot)
 {
     return (uint64_t *)(void *)(b->rows + slot * b->kind->row_size);
 }
@@ -131,7 +131,7 @@ look_at(struct bpf_rows *b, uint32_t id)
 
 /* What somebody still holds of an earlier warden: all of it, or nothing. */
 static bool
-adopt(struct bpf_rows *b)
+rows_adopt(struct bpf_rows *b)
 {
     uint32_t id = 0;
     for (int n = 0; n < LINKS_MAX && bpf_link_next(id, &id) == 0; n++)
@@ -143,7 +143,7 @@ adopt(struct bpf_rows *b)
 }
 
 static int
-load(struct bpf_rows *b, struct err *e)
+rows_load(struct bpf_rows *b, struct err *e)
 {
     struct bpf_skel_rows s = {.slots_max = BPF_SLOTS_MAX, .rows_max = BPF_SLOTS_MAX + 1};
     int r = b->kind->load(&s);
@@ -176,7 +176,7 @@ remove_slot(struct bpf_rows *b, uint64_t id)
         return;
     (void)bpf_map_delete(b->slots, &id);
     if (slot > 0 && slot < b->n_rows)
-        memset(row(b, slot), 0, b->kind->row_size);
+        memset(rows_row(b, slot), 0, b->kind->row_size);
 }
 
 /* Removed by a warden that died before it said so here. */
@@ -207,11 +207,11 @@ bpf_rows_open(struct bpf_rows *b, const struct bpf_rows_kind *kind, int cgroup, 
         return err_errno(e, -lock, "lock the cgroup of tasks");
     b->root_id = st.st_ino;
     int r = 0;
-    if (adopt(b)) {
+    if (rows_adopt(b)) {
         forget_gone(b);
     } else {
         bpf_rows_close(b);
-        r = load(b, e);
+        r = rows_load(b, e);
         if (r < 0)
             bpf_rows_close(b);
     }
@@ -227,14 +227,14 @@ bpf_rows_add(struct bpf_rows *b, uint64_t id)
         return false;
     bool known = bpf_map_get(b->slots, &id, &slot) == 0;
     for (uint32_t i = 1; !known && slot == 0 && i < b->n_rows; i++)
-        if (*row(b, i) == 0)
+        if (*rows_row(b, i) == 0)
             slot = i;
     if (!known && slot != 0) {
-        memset(row(b, slot), 0, b->kind->row_size);
-        *row(b, slot) = id;
+        memset(rows_row(b, slot), 0, b->kind->row_size);
+        *rows_row(b, slot) = id;
         known = bpf_map_put(b->slots, &id, &slot) == 0;
         if (!known)
-            *row(b, slot) = 0;
+            *rows_row(b, slot) = 0;
     }
     return known;
 }

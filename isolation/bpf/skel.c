@@ -15,7 +15,7 @@
 
 /* The skeleton goes, the fds that are wanted stay. */
 static int
-take(int *fd)
+skel_take(int *fd)
 {
     return TAKE_FD(*fd);
 }
@@ -33,18 +33,18 @@ bpf_skel_net(struct bpf_skel_net *s)
     k->maps.pd1_rules.max_entries = s->rules_max;
     int r = bpf_net__load(k);
     if (r == 0) {
-        s->leaf = take(&k->maps.pd1_leaf.map_fd);
-        s->net = take(&k->maps.pd1_net.map_fd);
-        s->rules = take(&k->maps.pd1_rules.map_fd);
-        s->progs[BPF_NET_CONNECT4] = take(&k->progs.pd1_connect4.prog_fd);
-        s->progs[BPF_NET_CONNECT6] = take(&k->progs.pd1_connect6.prog_fd);
-        s->progs[BPF_NET_SENDMSG4] = take(&k->progs.pd1_sendmsg4.prog_fd);
-        s->progs[BPF_NET_SENDMSG6] = take(&k->progs.pd1_sendmsg6.prog_fd);
-        s->progs[BPF_NET_BIND4] = take(&k->progs.pd1_bind4.prog_fd);
-        s->progs[BPF_NET_BIND6] = take(&k->progs.pd1_bind6.prog_fd);
-        s->progs[BPF_NET_EGRESS] = take(&k->progs.pd1_egress.prog_fd);
-        s->progs[BPF_NET_INGRESS] = take(&k->progs.pd1_ingress.prog_fd);
-        s->progs[BPF_NET_DEVICE] = take(&k->progs.pd1_device.prog_fd);
+        s->leaf = skel_take(&k->maps.pd1_leaf.map_fd);
+        s->net = skel_take(&k->maps.pd1_net.map_fd);
+        s->rules = skel_take(&k->maps.pd1_rules.map_fd);
+        s->progs[BPF_NET_CONNECT4] = skel_take(&k->progs.pd1_connect4.prog_fd);
+        s->progs[BPF_NET_CONNECT6] = skel_take(&k->progs.pd1_connect6.prog_fd);
+        s->progs[BPF_NET_SENDMSG4] = skel_take(&k->progs.pd1_sendmsg4.prog_fd);
+        s->progs[BPF_NET_SENDMSG6] = skel_take(&k->progs.pd1_sendmsg6.prog_fd);
+        s->progs[BPF_NET_BIND4] = skel_take(&k->progs.pd1_bind4.prog_fd);
+        s->progs[BPF_NET_BIND6] = skel_take(&k->progs.pd1_bind6.prog_fd);
+        s->progs[BPF_NET_EGRESS] = skel_take(&k->progs.pd1_egress.prog_fd);
+        s->progs[BPF_NET_INGRESS] = skel_take(&k->progs.pd1_ingress.prog_fd);
+        s->progs[BPF_NET_DEVICE] = skel_take(&k->progs.pd1_device.prog_fd);
     }
     bpf_net__destroy(k);
     return r < 0 ? r : 0;
@@ -62,11 +62,11 @@ bpf_skel_run(struct bpf_skel_rows *s)
     if (r == 0)
         r = bpf_run__attach(k);
     if (r == 0) {
-        s->slots = take(&k->maps.pd1_slots.map_fd);
-        s->map = take(&k->maps.pd1_run.map_fd);
-        s->links[0] = take(&k->links.pd1_switch_fd);
-        s->links[1] = take(&k->links.pd1_exec_fd);
-        s->links[2] = take(&k->links.pd1_exit_fd);
+        s->slots = skel_take(&k->maps.pd1_slots.map_fd);
+        s->map = skel_take(&k->maps.pd1_run.map_fd);
+        s->links[0] = skel_take(&k->links.pd1_switch_fd);
+        s->links[1] = skel_take(&k->links.pd1_exec_fd);
+        s->links[2] = skel_take(&k->links.pd1_exit_fd);
     } else if (r == -1) {
         r = -errno;
     }
@@ -86,9 +86,9 @@ bpf_skel_block(struct bpf_skel_rows *s)
     if (r == 0)
         r = bpf_block__attach(k);
     if (r == 0) {
-        s->slots = take(&k->maps.pd1_blk_slots.map_fd);
-        s->map = take(&k->maps.pd1_blk.map_fd);
-        s->links[0] = take(&k->links.pd1_blk_done_fd);
+        s->slots = skel_take(&k->maps.pd1_blk_slots.map_fd);
+        s->map = skel_take(&k->maps.pd1_blk.map_fd);
+        s->links[0] = skel_take(&k->links.pd1_blk_done_fd);
         s->links[1] = s->links[2] = -1;
     } else if (r == -1) {
         r = -errno;

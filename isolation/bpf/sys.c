@@ -17,14 +17,14 @@
 enum { LOCK_TRIES = 200, LOCK_WAIT_MS = 10 };
 
 static int
-sys(int cmd, union bpf_attr *a)
+sys_call_bpf(int cmd, union bpf_attr *a)
 {
     long r = syscall(SYS_bpf, cmd, a, sizeof(*a));
     return r < 0 ? -errno : (int)r;
 }
 
 static uint64_t
-ptr(const void *p)
+sys_ptr(const void *p)
 {
     return (uint64_t)(uintptr_t)p;
 }
@@ -32,44 +32,44 @@ ptr(const void *p)
 int
 bpf_map_get(int map, const void *key, void *value)
 {
-    union bpf_attr a = {.map_fd = (uint32_t)map, .key = ptr(key), .value = ptr(value)};
-    return sys(BPF_MAP_LOOKUP_ELEM, &a);
+    union bpf_attr a = {.map_fd = (uint32_t)map, .key = sys_ptr(key), .value = sys_ptr(value)};
+    return sys_call_bpf(BPF_MAP_LOOKUP_ELEM, &a);
 }
 
 int
 bpf_map_put(int map, const void *key, const void *value)
 {
-    union bpf_attr a = {.map_fd = (uint32_t)map, .key = ptr(key), .value = ptr(value)};
-    return sys(BPF_MAP_UPDATE_ELEM, &a);
+    union bpf_attr a = {.map_fd = (uint32_t)map, .key = sys_ptr(key), .value = sys_ptr(value)};
+    return sys_call_bpf(BPF_MAP_UPDATE_ELEM, &a);
 }
 
 int
 bpf_map_delete(int map, const void *key)
 {
-    union bpf_attr a = {.map_fd = (uint32_t)map, .key = ptr(key)};
-    return sys(BPF_MAP_DELETE_ELEM, &a);
+    union bpf_attr a = {.map_fd = (uint32_t)map, .key = sys_ptr(key)};
+    return sys_call_bpf(BPF_MAP_DELETE_ELEM, &a);
 }
 
 int
 bpf_map_next(int map, const void *key, void *next)
 {
-    union bpf_attr a = {.map_fd = (uint32_t)map, .key = ptr(key), .next_key = ptr(next)};
-    return sys(BPF_MAP_GET_NEXT_KEY, &a);
+    union bpf_attr a = {.map_fd = (uint32_t)map, .key = sys_ptr(key), .next_key = sys_ptr(next)};
+    return sys_call_bpf(BPF_MAP_GET_NEXT_KEY, &a);
 }
 
 static int
 map_info(int map, struct bpf_map_info *info)
 {
     union bpf_attr a = {
-        .info = {.bpf_fd = (uint32_t)map, .info_len = sizeof(*info), .info = ptr(info)}};
-    return sys(BPF_OBJ_GET_INFO_BY_FD, &a);
+        .info = {.bpf_fd = (uint32_t)map, .info_len = sizeof(*info), .info = sys_ptr(info)}};
+    return sys_call_bpf(BPF_OBJ_GET_INFO_BY_FD, &a);
 }
 
 int
 bpf_map_by_id(uint32_t id)
 {
     union bpf_attr a = {.map_id = id};
-    return sys(BPF_MAP_GET_FD_BY_ID, &a);
+    return sys_call_bpf(BPF_MAP_GET_FD_BY_ID, &a);
 }
 
 int
@@ -91,7 +91,7 @@ bpf_cgroup_attach(int cgroup, int prog, unsigned type)
                         .attach_bpf_fd = (uint32_t)prog,
                         .attach_type = type,
                         .attach_flags = BPF_F_ALLOW_MULTI};
-    return sys(BPF_PROG_ATTACH, &a);
+    return sys_call_bpf(BPF_PROG_ATTACH, &a);
 }
 
 int
@@ -99,7 +99,7 @@ bpf_cgroup_detach(int cgroup, int prog, unsigned type)
 {
     union bpf_attr a = {
         .target_fd = (uint32_t)cgroup, .attach_bpf_fd = (uint32_t)prog, .attach_type = type};
-    return sys(BPF_PROG_DETACH, &a);
+    return sys_call_bpf(BPF_PROG_DETACH, &a);
 }
 
 int
@@ -107,9 +107,9 @@ bpf_cgroup_query(int cgroup, unsigned type, uint32_t *ids, uint32_t *n)
 {
     union bpf_attr a = {.query = {.target_fd = (uint32_t)cgroup,
                                   .attach_type = type,
-                                  .prog_ids = ptr(ids),
+                                  .prog_ids = sys_ptr(ids),
                                   .prog_cnt = *n}};
-    int r = sys(BPF_PROG_QUERY, &a);
+    int r = sys_call_bpf(BPF_PROG_QUERY, &a);
     if (r == 0)
         *n = a.query.prog_cnt;
     return r;
@@ -119,17 +119,17 @@ int
 bpf_prog_by_id(uint32_t id)
 {
     union bpf_attr a = {.prog_id = id};
-    return sys(BPF_PROG_GET_FD_BY_ID, &a);
+    return sys_call_bpf(BPF_PROG_GET_FD_BY_ID, &a);
 }
 
 int
 bpf_prog_info(int prog, struct bpf_prog *ret)
 {
     struct bpf_prog p = {0};
-    struct bpf_prog_info info = {.nr_map_ids = ARRAY_LEN(p.maps), .map_ids = ptr(p.maps)};
+    struct bpf_prog_info info = {.nr_map_ids = ARRAY_LEN(p.maps), .map_ids = sys_ptr(p.maps)};
     union bpf_attr a = {
-        .info = {.bpf_fd = (uint32_t)prog, .info_len = sizeof(info), .info = ptr(&info)}};
-    int r = sys(BPF_OBJ_GET_INFO_BY_FD, &a);
+        .info = {.bpf_fd = (uint32_t)prog, .info_len = sizeof(info), .info = sys_ptr(&info)}};
+    int r = sys_call_bpf(BPF_OBJ_GET_INFO_BY_FD, &a);
     if (r < 0)
         return r;
     (void)str_copy(p.name, sizeof(p.name), info.name);
@@ -142,7 +142,7 @@ int
 bpf_link_next(uint32_t id, uint32_t *ret)
 {
     union bpf_attr a = {.start_id = id};
-    int r = sys(BPF_LINK_GET_NEXT_ID, &a);
+    int r = sys_call_bpf(BPF_LINK_GET_NEXT_ID, &a);
     if (r == 0)
         *ret = a.next_id;
     return r;
@@ -152,13 +152,13 @@ int
 bpf_link_by_id(uint32_t id, uint32_t *ret_prog)
 {
     union bpf_attr a = {.link_id = id};
-    auto_fd int fd = sys(BPF_LINK_GET_FD_BY_ID, &a);
+    auto_fd int fd = sys_call_bpf(BPF_LINK_GET_FD_BY_ID, &a);
     struct bpf_link_info info = {0};
     if (fd < 0)
         return fd;
     union bpf_attr q = {
-        .info = {.bpf_fd = (uint32_t)fd, .info_len = sizeof(info), .info = ptr(&info)}};
-    int r = sys(BPF_OBJ_GET_INFO_BY_FD, &q);
+        .info = {.bpf_fd = (uint32_t)fd, .info_len = sizeof(info), .info = sys_ptr(&info)}};
+    int r = sys_call_bpf(BPF_OBJ_GET_INFO_BY_FD, &q);
     if (r < 0)
         return r;
     *ret_prog = info.prog_id;

@@ -411,7 +411,7 @@ cgroup_task_close(struct cgroup_task *t)
 /* What a plan does not say is as if it had never been limited. Before the plan, because a burst is
  * bounded by the quota and an idle group has no weight. */
 static void
-reset(int taskfd, int leaf)
+cgroup_reset(int taskfd, int leaf)
 {
     static const struct {
         const char *name, *value;
@@ -456,7 +456,7 @@ cgroup_task_resize(struct cgroup_root *r, const char *alloc, const char *task,
     k = check_required(tfd, leaf, plan, e);
     if (k < 0)
         return k;
-    reset(tfd, leaf);
+    cgroup_reset(tfd, leaf);
     for (size_t i = 0; i < plan->n; i++) { /* all: what is left out now has no limit any more */
         int one = apply_file(tfd, leaf, &plan->files[i], plan->strict, k == 0 ? e : NULL);
         k = k < 0 ? k : one;

@@ -29,7 +29,7 @@ read_value(int dirfd, const char *name, int64_t *ret)
 
 /* Of the directories in `dirs`; -1: none has the file. */
 static int64_t
-sum(int dirfd, const struct str_list *dirs, const char *file)
+levels_sum(int dirfd, const struct str_list *dirs, const char *file)
 {
     int64_t all = -1;
     for (size_t i = 0; i < dirs->n; i++) {
@@ -45,7 +45,7 @@ sum(int dirfd, const struct str_list *dirs, const char *file)
 }
 
 static void
-put(int dirfd, const char *name, int64_t v)
+levels_put(int dirfd, const char *name, int64_t v)
 {
     char text[24];
     if (v == INT64_MAX)
@@ -56,7 +56,7 @@ put(int dirfd, const char *name, int64_t v)
 }
 
 static int64_t
-weight(int64_t v)
+levels_weight(int64_t v)
 {
     return v < CGROUP_WEIGHT_MAX ? v : CGROUP_WEIGHT_MAX;
 }
@@ -68,13 +68,13 @@ sum_weights(const struct cgroup_root *r, int allocfd, const struct str_list *tas
 {
     int64_t v;
     if (r->controllers & CGROUP_CPU) {
-        v = sum(allocfd, tasks, "cpu.weight");
+        v = levels_sum(allocfd, tasks, "cpu.weight");
         (void)file_put(allocfd, "cpu.idle", v == 0 ? "1" : "0");
         if (v > 0)
-            put(allocfd, "cpu.weight", weight(v));
+            levels_put(allocfd, "cpu.weight", levels_weight(v));
     }
-    if ((r->controllers & CGROUP_IO) && (v = sum(allocfd, tasks, "io.weight")) > 0)
-        put(allocfd, "io.weight", weight(v));
+    if ((r->controllers & CGROUP_IO) && (v = levels_sum(allocfd, tasks, "io.weight")) > 0)
+        levels_put(allocfd, "io.weight", levels_weight(v));
 }
 
 static void
@@ -82,9 +82,9 @@ sum_memory(int dirfd, const struct str_list *children)
 {
     static const char *const files[] = {"memory.low", "memory.min"};
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-        int64_t v = sum(dirfd, children, files[i]);
+        int64_t v = levels_sum(dirfd, children, files[i]);
         if (v >= 0)
-            put(dirfd, files[i], v);
+            levels_put(dirfd, files[i], v);
     }
 }
 

@@ -76,7 +76,7 @@ add_text(struct cgroup_plan *p, const char *name, enum cgroup_need need, const c
 }
 
 static struct cgroup_file *
-add(struct cgroup_plan *p, const char *name, enum cgroup_need need, int64_t value)
+plan_add(struct cgroup_plan *p, const char *name, enum cgroup_need need, int64_t value)
 {
     char text[24];
     (void)snprintf(text, sizeof(text), "%lld", (long long)value);
@@ -87,9 +87,10 @@ static void
 plan_cpu(const struct cgroup_limits *l, struct cgroup_plan *p)
 {
     if (l->cpu_idle)
-        add(p, "cpu.idle", CGROUP_ASKED, 1)->above = true;
+        plan_add(p, "cpu.idle", CGROUP_ASKED, 1)->above = true;
     else if (l->cpu_shares > 0)
-        add(p, "cpu.weight", CGROUP_BASE, cgroup_weight_from_shares(l->cpu_shares))->above = true;
+        plan_add(p, "cpu.weight", CGROUP_BASE, cgroup_weight_from_shares(l->cpu_shares))->above =
+            true;
     if (l->cpu_max_us <= 0)
         return;
     int64_t quota = l->cpu_max_us < CPU_QUOTA_MIN_US ? CPU_QUOTA_MIN_US : l->cpu_max_us;
@@ -97,18 +98,18 @@ plan_cpu(const struct cgroup_limits *l, struct cgroup_plan *p)
     (void)snprintf(text, sizeof(text), "%lld %d", (long long)quota, CPU_PERIOD_US);
     (void)add_text(p, "cpu.max", CGROUP_ASKED, text);
     if (l->cpu_burst_us > 0)
-        (void)add(p, "cpu.max.burst", CGROUP_ASKED,
-                  l->cpu_burst_us < quota ? l->cpu_burst_us : quota);
+        (void)plan_add(p, "cpu.max.burst", CGROUP_ASKED,
+                       l->cpu_burst_us < quota ? l->cpu_burst_us : quota);
 }
 
 /* A child is protected as far as its parent is. */
 static void
-protect(struct cgroup_plan *p, const char *name, enum cgroup_need need, int64_t value)
+plan_protect(struct cgroup_plan *p, const char *name, enum cgroup_need need, int64_t value)
 {
     if (value <= 0)
         return;
-    (void)add(p, name, need, value);
-    add(p, name, need, value)->above = true;
+    (void)plan_add(p, name, need, value);
+    plan_add(p, name, need, value)->above = true;
     p->keeps_memory = true;
 }
 
@@ -116,17 +117,17 @@ static void
 plan_memory(const struct cgroup_limits *l, struct cgroup_plan *p)
 {
     if (l->memory_max > 0) {
-        (void)add(p, "memory.max", CGROUP_BASE, l->memory_max);
-        (void)add(p, "memory.oom.group", CGROUP_BASE, 1);
+        (void)plan_add(p, "memory.max", CGROUP_BASE, l->memory_max);
+        (void)plan_add(p, "memory.oom.group", CGROUP_BASE, 1);
     }
-    (void)add(p, "memory.swap.max", l->swap_max > 0 ? CGROUP_ASKED : CGROUP_HINT,
-              l->swap_max > 0 ? l->swap_max : 0);
+    (void)plan_add(p, "memory.swap.max", l->swap_max > 0 ? CGROUP_ASKED : CGROUP_HINT,
+                   l->swap_max > 0 ? l->swap_max : 0);
     if (l->memory_high > 0 && (l->memory_max <= 0 || l->memory_high < l->memory_max))
-        (void)add(p, "memory.high", CGROUP_ASKED, l->memory_high);
+        (void)plan_add(p, "memory.high", CGROUP_ASKED, l->memory_high);
     if (l->zswap_max >= 0)
-        (void)add(p, "memory.zswap.max", CGROUP_ASKED, l->zswap_max);
-    protect(p, "memory.low", CGROUP_ASKED, l->memory_low);
-    protect(p, "memory.min", CGROUP_ASKED, l->memory_min);
+        (void)plan_add(p, "memory.zswap.max", CGROUP_ASKED, l->zswap_max);
+    plan_protect(p, "memory.low", CGROUP_ASKED, l->memory_low);
+    plan_protect(p, "memory.min", CGROUP_ASKED, l->memory_min);
 }
 
 static void
@@ -143,7 +144,7 @@ static void
 plan_io(const struct cgroup_limits *l, struct cgroup_plan *p)
 {
     if (l->io_weight > 0)
-        add(p, "io.weight", CGROUP_ASKED, l->io_weight)->above = true;
+        plan_add(p, "io.weight", CGROUP_ASKED, l->io_weight)->above = true;
     for (size_t i = 0; i < l->n_io; i++) {
         const struct cgroup_io *o = &l->io[i];
         char text[112];
@@ -164,17 +165,17 @@ plan_hugetlb(const struct cgroup_limits *l, const struct cgroup_huge *huge, stru
     for (size_t i = 0; i < huge->n; i++) {
         char name[32];
         (void)snprintf(name, sizeof(name), "hugetlb.%s.max", huge->size[i]);
-        (void)add(p, name, need, l->hugetlb_max);
+        (void)plan_add(p, name, need, l->hugetlb_max);
         (void)snprintf(name, sizeof(name), "hugetlb.%s.rsvd.max", huge->size[i]);
-        (void)add(p, name, CGROUP_HINT, l->hugetlb_max);
+        (void)plan_add(p, name, CGROUP_HINT, l->hugetlb_max);
     }
     if (huge->n == 0 && l->hugetlb_max > 0)
-        add(p, "hugetlb.max", CGROUP_ASKED, l->hugetlb_max)->absent = true;
+        plan_add(p, "hugetlb.max", CGROUP_ASKED, l->hugetlb_max)->absent = true;
 }
 
 /* The entries from `first` on are of a controller that is not there. */
 static void
-without(struct cgroup_plan *p, size_t first)
+plan_without(struct cgroup_plan *p, size_t first)
 {
     for (size_t i = first; i < p->n; i++)
         p->files[i].absent = true;
@@ -187,21 +188,22 @@ cgroup_plan(const struct cgroup_limits *l, const struct cgroup_root *r, struct c
     size_t first = p.n;
     plan_cpu(l, &p);
     if (!(r->controllers & CGROUP_CPU))
-        without(&p, first);
+        plan_without(&p, first);
     first = p.n;
     plan_memory(l, &p);
     if (!(r->controllers & CGROUP_MEMORY)) {
-        without(&p, first);
+        plan_without(&p, first);
         p.keeps_memory = false;
     }
     first = p.n;
-    (void)add(&p, "pids.max", CGROUP_BASE, l->pids_max > 0 ? l->pids_max : CGROUP_PIDS_DEFAULT);
+    (void)plan_add(&p, "pids.max", CGROUP_BASE,
+                   l->pids_max > 0 ? l->pids_max : CGROUP_PIDS_DEFAULT);
     if (!(r->controllers & CGROUP_PIDS))
-        without(&p, first);
+        plan_without(&p, first);
     first = p.n;
     plan_io(l, &p);
     if (!(r->controllers & CGROUP_IO))
-        without(&p, first);
+        plan_without(&p, first);
     plan_hugetlb(l, &r->huge, &p);
     p.cores = l->cores;
     p.has_cores = cgroup_cpus_count(&l->cores);

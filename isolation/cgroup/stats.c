@@ -130,7 +130,7 @@ in_us(int64_t *ns)
 }
 
 static bool
-names(const char *controllers, const char *name)
+stats_names(const char *controllers, const char *name)
 {
     size_t n = strlen(name);
     for (const char *p = controllers; (p = strstr(p, name)) != NULL; p += n)
@@ -149,12 +149,12 @@ read_v1(int dirfd, const char *controllers, struct cgroup_stats *s)
                                   {"total_cache", &s->memory_cache},
                                   {"total_swap", &s->memory_swap},
                                   {"total_mapped_file", &s->memory_mapped}};
-    if (names(controllers, "memory") &&
+    if (stats_names(controllers, "memory") &&
         read_flat(dirfd, "memory.stat", memory, ARRAY_LEN(memory))) {
         read_number(dirfd, "memory.usage_in_bytes", &s->memory_current);
         read_number(dirfd, "memory.max_usage_in_bytes", &s->memory_peak);
     }
-    if (names(controllers, "cpuacct")) {
+    if (stats_names(controllers, "cpuacct")) {
         read_number(dirfd, "cpuacct.usage", &s->usage_us);
         read_number(dirfd, "cpuacct.usage_user", &s->user_us);
         read_number(dirfd, "cpuacct.usage_sys", &s->system_us);
@@ -162,9 +162,9 @@ read_v1(int dirfd, const char *controllers, struct cgroup_stats *s)
         in_us(&s->user_us);
         in_us(&s->system_us);
     }
-    if (names(controllers, "cpu") && read_flat(dirfd, "cpu.stat", cpu, ARRAY_LEN(cpu)))
+    if (stats_names(controllers, "cpu") && read_flat(dirfd, "cpu.stat", cpu, ARRAY_LEN(cpu)))
         in_us(&s->throttled_us);
-    if (names(controllers, "pids"))
+    if (stats_names(controllers, "pids"))
         read_number(dirfd, "pids.current", &s->pids_current);
 }
 
@@ -205,7 +205,7 @@ cgroup_process_stats(int64_t pid, const char *mark, struct cgroup_stats *ret, in
             read_v1(fd, controllers, &s);
         else if (s.memory_current < 0)
             (void)read_stats(fd, &s);
-        if (dir < 0 || names(controllers, "memory")) {
+        if (dir < 0 || stats_names(controllers, "memory")) {
             fd_close(&dir);
             dir = TAKE_FD(fd);
         }

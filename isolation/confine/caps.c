@@ -53,7 +53,7 @@ static const char *const names[] = {
 };
 
 static const char *
-bare(const char *name)
+caps_bare(const char *name)
 {
     return strncasecmp(name, "cap_", 4) == 0 ? name + 4 : name;
 }
@@ -62,7 +62,7 @@ int
 caps_from_name(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strcasecmp(bare(name), names[i]) == 0)
+        if (strcasecmp(caps_bare(name), names[i]) == 0)
             return (int)i;
     return -ERR_INVALID;
 }
@@ -104,7 +104,7 @@ caps_plan(const char *const *add, size_t n_add, const char *const *allowed, size
                            "cap_add \"all\" is not supported: name each capability");
         int bit = caps_from_name(add[i]);
         if (bit < 0) {
-            const char *near = str_nearest(bare(add[i]), names, ARRAY_LEN(names));
+            const char *near = str_nearest(caps_bare(add[i]), names, ARRAY_LEN(names));
             return err_set(e, -ERR_INVALID, "unknown capability \"%.64s\"%s%s%s", add[i],
                            near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
         }

@@ -221,7 +221,7 @@ add_ports(long rules, uint64_t access, const uint16_t *ports, uint32_t n)
 /* The second wall: no file outside the task's root, whatever leads there; no device is made; no
  * abstract socket and no signal beyond the task. What is read-only inside is the mounts' part. */
 static long
-landlock(const struct confine *c)
+confine_landlock(const struct confine *c)
 {
     uint32_t abi = c->landlock_abi;
     uint64_t net = (c->flags & CONFINE_BIND ? LANDLOCK_NET_BIND : 0) |
@@ -275,7 +275,7 @@ open_attr(const char *path, int flags)
 /* What this process executes next runs under the profile; and where it is confined by one already,
  * as contrib/apparmor's of the shim, under both: no_new_privs lets nothing else through. */
 static long
-apparmor(const char *profile)
+confine_apparmor(const char *profile)
 {
     static const char unconfined[] = "unconfined";
     char text[CONFINE_APPARMOR_MAX + 8] = "stack ";
@@ -295,7 +295,7 @@ apparmor(const char *profile)
 }
 
 static long
-enter(const char *path)
+confine_enter(const char *path)
 {
     struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
                            .resolve = RESOLVE_NO_MAGICLINKS};
@@ -324,7 +324,7 @@ await_root(const uint32_t *built)
 }
 
 static long
-filter(const struct confine_exec *x)
+confine_filter(const struct confine_exec *x)
 {
     if (x->filter == NULL)
         return 0;
@@ -350,7 +350,7 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
     if (c->flags & CONFINE_CORE_SCHED) /* of this process; its children have it too */
         STEP("core scheduling", RAW(SYS_prctl, PR_SCHED_CORE, PR_SCHED_CORE_CREATE, 0, 1, 0));
     if (x->apparmor != NULL)
-        STEP(CONFINE_APPARMOR_STEP, apparmor(x->apparmor));
+        STEP(CONFINE_APPARMOR_STEP, confine_apparmor(x->apparmor));
     int r = 0;
     if (c->flags & CONFINE_USERNS) /* which gives all capabilities inside, and resets securebits */
         STEP("user namespace", RAW(SYS_setns, x->userns, CLONE_NEWUSER));
@@ -376,16 +376,16 @@ confine_task(const struct confine *c, const struct confine_exec *x, const char *
     if (c->flags & (CONFINE_NO_NEW_PRIVS | CONFINE_ISOLATED))
         STEP("no_new_privs", RAW(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
     if (c->flags & CONFINE_ISOLATED)
-        STEP("landlock", landlock(c));
+        STEP("landlock", confine_landlock(c));
     slice_set(0);
     bool first = (c->flags & CONFINE_FILTER_FIRST) != 0;
     if (first)
-        STEP("seccomp", filter(x));
+        STEP("seccomp", confine_filter(x));
     await_root(x->built);
     if (x->work_dir != NULL)
-        STEP("working directory", enter(x->work_dir));
+        STEP("working directory", confine_enter(x->work_dir));
     if (!first)
-        STEP("seccomp", filter(x));
+        STEP("seccomp", confine_filter(x));
     return 0;
 }
 

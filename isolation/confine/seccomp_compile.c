@@ -53,7 +53,7 @@ struct emitter {
 };
 
 static uint32_t
-action(const struct emitter *m, enum seccomp_verdict v)
+seccomp_compile_action(const struct emitter *m, enum seccomp_verdict v)
 {
     switch (v) {
     case SECCOMP_V_ALLOW:
@@ -71,7 +71,7 @@ action(const struct emitter *m, enum seccomp_verdict v)
 }
 
 static void
-put(struct emitter *m, struct sock_filter f)
+seccomp_compile_put(struct emitter *m, struct sock_filter f)
 {
     if (m->out != NULL) {
         ASSERT(m->n < SECCOMP_INSNS_MAX);
@@ -99,11 +99,12 @@ put_half(struct emitter *m, uint32_t offset, uint32_t mask, uint32_t value, size
 {
     if (mask == 0)
         return;
-    put(m, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset));
+    seccomp_compile_put(m, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset));
     if (mask != UINT32_MAX)
-        put(m, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask));
+        seccomp_compile_put(m, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask));
     ASSERT(skip <= JUMP_MAX);
-    put(m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, (uint8_t)skip));
+    seccomp_compile_put(
+        m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, (uint8_t)skip));
 }
 
 static void
@@ -122,8 +123,8 @@ put_cond(struct emitter *m, const struct seccomp_cond *c, size_t skip)
 static void
 put_block(struct emitter *m, const struct seccomp_rule *r)
 {
-    uint32_t hit = action(m, r->invert ? SECCOMP_V_EPERM : r->verdict);
-    uint32_t miss = action(m, r->invert ? r->verdict : SECCOMP_V_EPERM);
+    uint32_t hit = seccomp_compile_action(m, r->invert ? SECCOMP_V_EPERM : r->verdict);
+    uint32_t miss = seccomp_compile_action(m, r->invert ? r->verdict : SECCOMP_V_EPERM);
     for (size_t i = 0; i < r->n_conds;) {
         size_t end = i, left = 1; /* the return */
         while (end + 1 < r->n_conds && r->conds[end].more)
@@ -134,15 +135,16 @@ put_block(struct emitter *m, const struct seccomp_rule *r)
             left -= cond_size(&r->conds[i]);
             put_cond(m, &r->conds[i], left);
         }
-        put(m, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, hit));
+        seccomp_compile_put(m, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, hit));
     }
-    put(m, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, miss));
+    seccomp_compile_put(m, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, miss));
 }
 
 static void
 put_return(struct emitter *m, enum seccomp_verdict v)
 {
-    put(m, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action(m, v)));
+    seccomp_compile_put(
+        m, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, seccomp_compile_action(m, v)));
 }
 
 static uint32_t
@@ -155,7 +157,7 @@ start_of(const struct range *r)
  * a new filter once for every number, so a wide range near the top is what makes it load fast.
  * There is a range `hi`: behind the last one is a mark. */
 static size_t
-middle(const struct range *ranges, size_t lo, size_t hi)
+seccomp_compile_middle(const struct range *ranges, size_t lo, size_t hi)
 {
     uint32_t sum = start_of(&ranges[lo]) + start_of(&ranges[hi]);
     size_t mid = lo + 1;
@@ -175,21 +177,23 @@ put_tree(struct emitter *m, size_t lo, size_t hi)
             return;
         }
         for (size_t i = 0; i < r->n_islands; i++) {
-            put(m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, r->islands[i].nr, 0, 1));
+            seccomp_compile_put(
+                m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, r->islands[i].nr, 0, 1));
             put_return(m, r->islands[i].verdict);
         }
         put_return(m, r->verdict);
         return;
     }
-    size_t mid = middle(m->ranges, lo, hi);
+    size_t mid = seccomp_compile_middle(m->ranges, lo, hi);
     struct emitter left = {.ranges = m->ranges};
     put_tree(&left, lo, mid); /* counts only */
     uint32_t k = m->ranges[mid].start;
     if (left.n <= JUMP_MAX) {
-        put(m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, k, (uint8_t)left.n, 0));
+        seccomp_compile_put(
+            m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, k, (uint8_t)left.n, 0));
     } else {
-        put(m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, k, 0, 1));
-        put(m, (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, (uint32_t)left.n));
+        seccomp_compile_put(m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, k, 0, 1));
+        seccomp_compile_put(m, (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, (uint32_t)left.n));
     }
     put_tree(m, lo, mid);
     put_tree(m, mid, hi);
@@ -206,7 +210,7 @@ shared_size(const struct range *ranges, size_t lo, size_t hi)
         put_block(&block, ranges[lo].rule);
         return block.n;
     }
-    size_t mid = middle(ranges, lo, hi);
+    size_t mid = seccomp_compile_middle(ranges, lo, hi);
     return 1 + shared_size(ranges, lo, mid) + shared_size(ranges, mid, hi);
 }
 
@@ -220,8 +224,9 @@ put_islands(struct emitter *m, const struct range *r, size_t returns)
         size_t hit = returns + r->islands[i].verdict - next;
         size_t miss = last ? returns + r->verdict - next : 0;
         ASSERT(hit <= JUMP_MAX && miss <= JUMP_MAX);
-        put(m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, r->islands[i].nr,
-                                            (uint8_t)hit, (uint8_t)miss));
+        seccomp_compile_put(m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+                                                            r->islands[i].nr, (uint8_t)hit,
+                                                            (uint8_t)miss));
     }
 }
 
@@ -236,14 +241,15 @@ put_shared(struct emitter *m, size_t lo, size_t hi, size_t returns)
             put_islands(m, &m->ranges[lo], returns);
         return;
     }
-    size_t mid = middle(m->ranges, lo, hi);
+    size_t mid = seccomp_compile_middle(m->ranges, lo, hi);
     size_t n_left = shared_size(m->ranges, lo, mid), n_right = shared_size(m->ranges, mid, hi);
     size_t next = m->n + 1; /* jumps count from here */
     size_t left = n_left ? 0 : returns + m->ranges[lo].verdict - next;
     size_t right = n_right ? n_left : returns + m->ranges[mid].verdict - next;
     ASSERT(left <= JUMP_MAX && right <= JUMP_MAX);
-    put(m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, m->ranges[mid].start,
-                                        (uint8_t)right, (uint8_t)left));
+    seccomp_compile_put(m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K,
+                                                        m->ranges[mid].start, (uint8_t)right,
+                                                        (uint8_t)left));
     put_shared(m, lo, mid, returns);
     put_shared(m, mid, hi, returns);
 }
@@ -251,12 +257,13 @@ put_shared(struct emitter *m, size_t lo, size_t hi, size_t returns)
 static void
 put_program(struct emitter *m, size_t n_ranges)
 {
-    put(m, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-                                        offsetof(struct seccomp_data, arch)));
-    put(m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, seccomp_arch_native(), 1, 0));
+    seccomp_compile_put(m, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                                                        offsetof(struct seccomp_data, arch)));
+    seccomp_compile_put(
+        m, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, seccomp_arch_native(), 1, 0));
     put_return(m, SECCOMP_V_KILL);
-    put(m,
-        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
+    seccomp_compile_put(m, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                                                        offsetof(struct seccomp_data, nr)));
     size_t returns = m->n + shared_size(m->ranges, 0, n_ranges);
     if (n_ranges == 1 || returns + SECCOMP_V_KILL >= JUMP_MAX) {
         put_tree(m, 0, n_ranges);
@@ -346,8 +353,8 @@ fold_islands(struct range *ranges, size_t n)
 }
 
 static int
-resolve(const struct seccomp_profile *p, struct numbered *out, size_t *ret_n, size_t *unknown,
-        struct err *e)
+seccomp_compile_resolve(const struct seccomp_profile *p, struct numbered *out, size_t *ret_n,
+                        size_t *unknown, struct err *e)
 {
     size_t n = 0;
     for (size_t i = 0; i < p->n_rules; i++) {
@@ -388,7 +395,7 @@ seccomp_compile(const void *ctx, const struct seccomp_profile *p, struct seccomp
     auto_mem void *tmp = mem_ctx("seccomp_compile");
     struct numbered *rules = mem_array(tmp, struct numbered, p->n_rules);
     size_t n_rules = 0, unknown = 0;
-    int r = resolve(p, rules, &n_rules, &unknown, e);
+    int r = seccomp_compile_resolve(p, rules, &n_rules, &unknown, e);
     if (r < 0)
         return r;
     struct range *ranges = mem_array(tmp, struct range, RANGES_MAX);

@@ -21,7 +21,7 @@ enum { NUMBERS_MAX = 1024 };
 
 /* Calls that this machine has by another number only, such as those of 32 bit, are known too. */
 static int
-unknown(const char *name, struct err *e)
+seccomp_task_unknown(const char *name, struct err *e)
 {
     const char *names[NUMBERS_MAX];
     char *owned[NUMBERS_MAX];
@@ -49,7 +49,7 @@ seccomp_check_names(const struct str_list *names, struct err *e)
 {
     for (size_t i = 0; i < names->n; i++)
         if (str_empty(names->v[i]) || seccomp_syscall_resolve_name(names->v[i]) == __NR_SCMP_ERROR)
-            return unknown(str_or(names->v[i], ""), e);
+            return seccomp_task_unknown(str_or(names->v[i], ""), e);
     return 0;
 }
 
@@ -142,7 +142,7 @@ struct fixed {
 };
 
 static bool
-has(const struct fixed *f, const char *name)
+seccomp_task_has(const struct fixed *f, const char *name)
 {
     for (size_t i = 0; i < f->n; i++)
         if (str_eq(f->v[i]->name, name))
@@ -169,14 +169,15 @@ seccomp_compile_task(const void *ctx, const struct seccomp_profile *p, const str
     size_t n = 0;
     for (size_t i = 0; i < p->n_rules; i++)
         if (!str_list_has(&t->allow, p->rules[i].name) &&
-            !str_list_has(&t->deny, p->rules[i].name) && !has(&fixed, p->rules[i].name))
+            !str_list_has(&t->deny, p->rules[i].name) &&
+            !seccomp_task_has(&fixed, p->rules[i].name))
             rules[n++] = p->rules[i];
     for (size_t i = 0; i < t->allow.n; i++) {
         const char *name = t->allow.v[i];
         bool again = false;
         for (size_t k = 0; k < i; k++)
             again = again || str_eq(t->allow.v[k], name);
-        if (!again && !str_list_has(&t->deny, name) && !has(&fixed, name))
+        if (!again && !str_list_has(&t->deny, name) && !seccomp_task_has(&fixed, name))
             rules[n++] = (struct seccomp_rule){.name = name, .verdict = SECCOMP_V_ALLOW};
     }
     for (size_t i = 0; i < fixed.n; i++)

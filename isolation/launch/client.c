@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The agent's side of the warden, see client.h. A request is a struct pending from submit() to its
- * completion: queued, sent by flush(), answered by answer() or told its failure by tell_failures().
- * What was lost with a connection more than once may be what ended the warden: it is a suspect, and
- * goes alone. The stubs, one for each row of ops.def, are at the end.
+ * The agent's side of the warden, see client.h. A request is a struct pending from client_submit()
+ * to its completion: queued, sent by client_flush(), answered by client_answer() or told its
+ * failure by tell_failures(). What was lost with a connection more than once may be what ended the
+ * warden: it is a suspect, and goes alone. The stubs, one for each row of ops.def, are at the end.
  */
 #include "isolation/launch/client.h"
 
@@ -198,7 +198,7 @@ suspect_of(struct warden_client *c, uint64_t key)
 }
 
 static void
-clear(struct warden_client *c, const struct pending *p)
+client_clear(struct warden_client *c, const struct pending *p)
 {
     struct suspect *s = p->alone ? suspect_of(c, p->key) : NULL;
     if (s != NULL)
@@ -207,7 +207,7 @@ clear(struct warden_client *c, const struct pending *p)
 
 /* `p` was before the warden when the connection ended. */
 static void
-blame(struct warden_client *c, const struct pending *p)
+client_blame(struct warden_client *c, const struct pending *p)
 {
     struct suspect *s = suspect_of(c, p->key);
     if (s == NULL) {
@@ -222,7 +222,7 @@ blame(struct warden_client *c, const struct pending *p)
 }
 
 static int
-lose(struct warden_client *c, const char *why)
+client_lose(struct warden_client *c, const char *why)
 {
     c->lost = why;
     fd_close(&c->fd);
@@ -231,7 +231,7 @@ lose(struct warden_client *c, const char *why)
         if (p->failed != 0)
             continue;
         if (p->packet == NULL && p->key != 0)
-            blame(c, p);
+            client_blame(c, p);
         set_failed(c, p, -ERR_UNAVAILABLE, why);
     }
     c->alone = 0;
@@ -295,7 +295,7 @@ request_alive(struct warden_client *c)
 }
 
 static int
-flush(struct warden_client *c)
+client_flush(struct warden_client *c)
 {
     c->held = 0;
     for (struct pending *p = c->head; p != NULL && c->unsent > c->held; p = p->next) {
@@ -342,7 +342,7 @@ sort_fds(const struct warden_response *m, int *fds, size_t n, struct warden_repl
 }
 
 static void
-answer(struct warden_client *c, const struct warden_response *m, int *fds, size_t n)
+client_answer(struct warden_client *c, const struct warden_response *m, int *fds, size_t n)
 {
     struct warden_reply r;
     sort_fds(m, fds, n, &r);
@@ -354,7 +354,7 @@ answer(struct warden_client *c, const struct warden_response *m, int *fds, size_
         c->alone = 0;
     if (p != NULL) { /* not the greeting's */
         unlink_pending(c, p);
-        clear(c, p);
+        client_clear(c, p);
         struct err e = ERR_INIT;
         if (m->code != 0)
             err_set(&e, m->code > 0 && m->code < 20000 ? (int)-m->code : -ERR_INTERNAL, "%s",
@@ -372,8 +372,8 @@ warden_client_ready(struct warden_client *c)
     tell_failures(c);
     if (c->fd < 0)
         return -ERR_CLOSED;
-    if (flush(c) < 0)
-        return lose(c, "the connection to the warden broke");
+    if (client_flush(c) < 0)
+        return client_lose(c, "the connection to the warden broke");
     for (int i = 0; i < 64 && c->fd >= 0; i++) {
         int fds[PACKET_FDS_MAX];
         size_t n_fds = 0;
@@ -381,10 +381,11 @@ warden_client_ready(struct warden_client *c)
         if (n == -EAGAIN)
             break;
         if (n == -ERR_LIMIT)
-            return lose(c, "an answer of the warden's came without its descriptors: a security "
-                           "module may have kept them back, the kernel's log tells");
+            return client_lose(c,
+                               "an answer of the warden's came without its descriptors: a security "
+                               "module may have kept them back, the kernel's log tells");
         if (n <= 0)
-            return lose(c, "the warden closed the connection");
+            return client_lose(c, "the warden closed the connection");
         auto_mem void *ctx = mem_ctx("warden reply");
         void *m = NULL;
         struct err e = ERR_INIT;
@@ -392,12 +393,12 @@ warden_client_ready(struct warden_client *c)
                       &m, &e) < 0) {
             for (size_t k = 0; k < n_fds; k++)
                 fd_close(&fds[k]);
-            return lose(c, "the warden's answer cannot be read");
+            return client_lose(c, "the warden's answer cannot be read");
         }
-        answer(c, m, fds, n_fds);
+        client_answer(c, m, fds, n_fds);
     }
-    if (c->fd >= 0 && flush(c) < 0) /* what was held back */
-        return lose(c, "the connection to the warden broke");
+    if (c->fd >= 0 && client_flush(c) < 0) /* what was held back */
+        return client_lose(c, "the connection to the warden broke");
     return c->fd >= 0 ? 0 : -ERR_CLOSED;
 }
 
@@ -421,7 +422,7 @@ warden_client_drain(struct warden_client *c, int timeout_ms)
 /* The warden would close the connection, and with it end every other request. So it is looked at
  * with the warden's own eyes first: only the one request fails. */
 static int
-check(const struct warden_request *q, const struct buf *b, struct err *e)
+client_check(const struct warden_request *q, const struct buf *b, struct err *e)
 {
     int r = proto_check(q, PROTO_READY, e);
     if (r == 0 && buf_error(b) < 0)
@@ -433,7 +434,7 @@ check(const struct warden_request *q, const struct buf *b, struct err *e)
 }
 
 static void
-submit(struct warden_client *c, struct warden_request *q, warden_done *done, void *arg)
+client_submit(struct warden_client *c, struct warden_request *q, warden_done *done, void *arg)
 {
     struct pending *p = mem_new(c, struct pending);
     struct err e = ERR_INIT;
@@ -448,7 +449,7 @@ submit(struct warden_client *c, struct warden_request *q, warden_done *done, voi
     mp_encode(&b, &type_warden_request, q);
     const struct suspect *s = suspect_of(c, p->key);
     p->alone = s != NULL;
-    if (check(q, &b, &e) < 0)
+    if (client_check(q, &b, &e) < 0)
         set_failed(c, p, -ERR_INVALID, e.text);
     else if (c->fd < 0)
         set_failed(c, p, -ERR_UNAVAILABLE, "not connected to the warden");
@@ -463,7 +464,7 @@ submit(struct warden_client *c, struct warden_request *q, warden_done *done, voi
         p->n = b.len;
         p->packet = mem_dup(p, b.data, b.len);
         c->unsent += p->n;
-        (void)flush(c); /* trouble is seen by the next ready */
+        (void)client_flush(c); /* trouble is seen by the next ready */
     }
     if (c->changed != NULL)
         c->changed(c->changed_arg);
@@ -478,11 +479,11 @@ or_null(const char *s)
 }
 
 #define TASK .alloc_id = alloc_id, .task_name = task
-#define OURS(p) ((void *)(uintptr_t)(p)) /* submit() only reads */
+#define OURS(p) ((void *)(uintptr_t)(p)) /* client_submit() only reads */
 #define BARE(...) __VA_ARGS__
 #define OP(nr, ID, name, must, may, phases, handler, stub, params, request)                        \
     void warden_##stub(struct warden_client *c, WARDEN_PARAMS params warden_done *done, void *arg) \
     {                                                                                              \
-        submit(c, &(struct warden_request){.op = WARDEN_##ID, BARE request}, done, arg);           \
+        client_submit(c, &(struct warden_request){.op = WARDEN_##ID, BARE request}, done, arg);    \
     }
 #include "isolation/launch/ops.def"

@@ -35,7 +35,7 @@ struct block {
 };
 
 static uint32_t
-put(struct block *k, const void *p, size_t n, size_t align)
+plan_put(struct block *k, const void *p, size_t n, size_t align)
 {
     static const uint8_t zeros[8];
     if (k->b.len % align != 0)
@@ -48,7 +48,7 @@ put(struct block *k, const void *p, size_t n, size_t align)
 static uint32_t
 put_str(struct block *k, const char *s)
 {
-    return put(k, s, strlen(s) + 1, 1);
+    return plan_put(k, s, strlen(s) + 1, 1);
 }
 
 static struct plan_strs
@@ -62,7 +62,7 @@ put_strs(struct block *k, const void *ctx, const char *first, const struct str_l
     for (size_t j = 0; j < rest->n; j++)
         v[i++] = put_str(k, rest->v[j]);
     v[i] = 0;
-    return (struct plan_strs){put(k, v, (n + 1) * sizeof(*v), 8), (uint32_t)n};
+    return (struct plan_strs){plan_put(k, v, (n + 1) * sizeof(*v), 8), (uint32_t)n};
 }
 
 static const char *
@@ -77,7 +77,8 @@ env_path(const struct launch_spec *s)
 /* Where the command is looked for: absolute as it is; "local/run" below the task's directory; a
  * bare name in the task's local/, the task's directory, then PATH, as Nomad does it. */
 static void
-candidates(const void *ctx, const struct launch_spec *s, const char *base, struct str_list *out)
+plan_candidates(const void *ctx, const struct launch_spec *s, const char *base,
+                struct str_list *out)
 {
     if (s->command[0] == '/') {
         list_add(ctx, *out, s->command);
@@ -98,7 +99,7 @@ candidates(const void *ctx, const struct launch_spec *s, const char *base, struc
 
 /* Is the absolute path the file `clean` of the root, which has plain components only? */
 static bool
-names(const char *path, const char *clean)
+plan_names(const char *path, const char *clean)
 {
     for (const char *p = path + strspn(path, "/"); *p != '\0'; p += strspn(p, "/")) {
         size_t n = strcspn(p, "/");
@@ -138,7 +139,7 @@ fill_verity(struct block *k, struct plan_header *h, const struct launch_spec *s,
     }
     if (verity->n > 0)
         h->verity =
-            (struct plan_verities){put(k, v, verity->n * sizeof(*v), 8), (uint32_t)verity->n};
+            (struct plan_verities){plan_put(k, v, verity->n * sizeof(*v), 8), (uint32_t)verity->n};
     for (size_t j = 0; j < paths->n && h->program == 0; j++) {
         if (verity->n > 0 && goes_up(paths->v[j]))
             return err_set(
@@ -146,14 +147,14 @@ fill_verity(struct block *k, struct plan_header *h, const struct launch_spec *s,
                 "verity: the command \"%.256s\" has \"..\": name it as its verity block does",
                 paths->v[j]);
         for (size_t i = 0; i < verity->n && h->program == 0; i++)
-            if (names(paths->v[j], verity->v[i]->path))
+            if (plan_names(paths->v[j], verity->v[i]->path))
                 h->program = (uint32_t)i + 1;
     }
     return 0;
 }
 
 static void
-limit(struct confine *c, unsigned resource, uint64_t v)
+plan_limit(struct confine *c, unsigned resource, uint64_t v)
 {
     ASSERT(c->n_rlimits < CONFINE_RLIMITS_MAX);
     c->rlimits[c->n_rlimits++] =
@@ -161,14 +162,14 @@ limit(struct confine *c, unsigned resource, uint64_t v)
 }
 
 static uint64_t
-nproc(const struct launch_spec *s)
+plan_nproc(const struct launch_spec *s)
 {
     int64_t n = isolation_of(s->isolation)->pids_max;
     return n > CGROUP_PIDS_DEFAULT ? (uint64_t)n : CGROUP_PIDS_DEFAULT;
 }
 
 static uint32_t
-ports(uint16_t to[CONFINE_PORTS_MAX], const struct i64_list *from)
+plan_ports(uint16_t to[CONFINE_PORTS_MAX], const struct i64_list *from)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < from->n && n < CONFINE_PORTS_MAX; i++)
@@ -189,8 +190,8 @@ fill_ports(struct confine *c, const struct task_landlock *l)
         return;
     c->flags |= l->bind.n > 0 ? CONFINE_BIND : 0;
     c->flags |= l->connect.n > 0 ? CONFINE_CONNECT : 0;
-    c->n_bind = ports(c->bind, &l->bind);
-    c->n_connect = ports(c->connect, &l->connect);
+    c->n_bind = plan_ports(c->bind, &l->bind);
+    c->n_connect = plan_ports(c->connect, &l->connect);
 }
 
 static void
@@ -224,16 +225,16 @@ fill_confine(struct confine *c, const struct plan_input *in)
         /* behind pids.max, and where that controller is missing; the tasks of an allocation count
          * together, and without a user namespace those of all others of the same user would */
         if (in->userns)
-            limit(c, RLIMIT_NPROC, nproc(s));
-        limit(c, RLIMIT_CORE, 0);
-        limit(c, RLIMIT_MEMLOCK, MEMLOCK_DEFAULT);
-        limit(c, RLIMIT_MSGQUEUE, MSGQUEUE_DEFAULT);
-        limit(c, RLIMIT_SIGPENDING, SIGPENDING_DEFAULT);
+            plan_limit(c, RLIMIT_NPROC, plan_nproc(s));
+        plan_limit(c, RLIMIT_CORE, 0);
+        plan_limit(c, RLIMIT_MEMLOCK, MEMLOCK_DEFAULT);
+        plan_limit(c, RLIMIT_MSGQUEUE, MSGQUEUE_DEFAULT);
+        plan_limit(c, RLIMIT_SIGPENDING, SIGPENDING_DEFAULT);
         if (nofile == 0)
             nofile = NOFILE_DEFAULT;
     }
     if (nofile > 0)
-        limit(c, RLIMIT_NOFILE, (uint64_t)nofile);
+        plan_limit(c, RLIMIT_NOFILE, (uint64_t)nofile);
     if (iso->nofile > 0)
         c->rlimits[c->n_rlimits - 1].exact = true;
 }
@@ -281,32 +282,34 @@ plan_make(const void *ctx, const struct plan_input *in, void **ret, size_t *ret_
     struct block k = {.b = BUF_INIT(PLAN_BYTES_MAX)};
     struct plan_header h = {.magic = PLAN_MAGIC, .version = SHIM_VERSION, .flags = plan_flags(in)};
 
-    put(&k, &h, sizeof(h), 8);
+    plan_put(&k, &h, sizeof(h), 8);
     struct confine c = {0};
     fill_confine(&c, in);
-    h.confine = put(&k, &c, sizeof(c), 8);
+    h.confine = plan_put(&k, &c, sizeof(c), 8);
     if (in->join != NULL) {
         h.rows = (uint16_t)in->join->rows;
         h.columns = (uint16_t)in->join->columns;
     }
     if (in->mounts != NULL) {
-        h.mounts = put(&k, in->mounts, in->mounts->bytes, 8);
+        h.mounts = plan_put(&k, in->mounts, in->mounts->bytes, 8);
         h.mounts_bytes = in->mounts->bytes;
     }
     if (in->task_filter != NULL)
-        h.task_filter = (struct plan_filter){
-            put(&k, in->task_filter->insns, in->task_filter->n * sizeof(struct sock_filter), 8),
-            in->task_filter->n};
+        h.task_filter =
+            (struct plan_filter){plan_put(&k, in->task_filter->insns,
+                                          in->task_filter->n * sizeof(struct sock_filter), 8),
+                                 in->task_filter->n};
     if (in->shim_filter != NULL)
-        h.shim_filter = (struct plan_filter){
-            put(&k, in->shim_filter->insns, in->shim_filter->n * sizeof(struct sock_filter), 8),
-            in->shim_filter->n};
+        h.shim_filter =
+            (struct plan_filter){plan_put(&k, in->shim_filter->insns,
+                                          in->shim_filter->n * sizeof(struct sock_filter), 8),
+                                 in->shim_filter->n};
     const char *wd = str_or(s->work_dir, isolated ? "/" : base);
     h.work_dir = put_str(&k, wd[0] == '/' ? wd : mem_printf(tmp, "%s/%s", base, wd));
     if (!str_empty(in->apparmor))
         h.apparmor = put_str(&k, in->apparmor);
     struct str_list paths = {0};
-    candidates(tmp, s, base, &paths);
+    plan_candidates(tmp, s, base, &paths);
     h.paths = put_strs(&k, tmp, NULL, &paths);
     h.args = put_strs(&k, tmp, s->command, &s->args);
     h.env = put_strs(&k, tmp, NULL, &s->env);

@@ -116,7 +116,7 @@ policy_network(const struct policy *p, const char *mode)
 
 /* 0: not a private network of a sensible size. */
 static uint32_t
-subnet(const char *text, uint32_t *ret_addr)
+policy_subnet(const char *text, uint32_t *ret_addr)
 {
     struct netrule r;
     if (netrule_parse(text, &r, NULL) < 0 || !r.v4 || r.v6 || strchr(text, ':') != NULL ||
@@ -133,7 +133,7 @@ policy_bridge(const struct policy *p, struct net_conf *ret)
 {
     str_copy(ret->bridge, sizeof(ret->bridge), str_or(p->bridge_name, POLICY_BRIDGE_NAME));
     str_copy(ret->owner, sizeof(ret->owner), p->data_dir);
-    ret->bits = subnet(str_or(p->bridge_subnet, POLICY_BRIDGE_SUBNET), &ret->subnet);
+    ret->bits = policy_subnet(str_or(p->bridge_subnet, POLICY_BRIDGE_SUBNET), &ret->subnet);
 }
 
 static int
@@ -156,7 +156,7 @@ check_network(const struct policy *p, struct err *e)
         return err_set(
             e, -ERR_INVALID,
             "policy: bridge_network_name \"%s\" is not 1 to 15 letters, digits, '-' and '_'", name);
-    if (subnet(str_or(p->bridge_subnet, POLICY_BRIDGE_SUBNET), &addr) == 0)
+    if (policy_subnet(str_or(p->bridge_subnet, POLICY_BRIDGE_SUBNET), &addr) == 0)
         return err_set(
             e, -ERR_INVALID,
             "policy: bridge_network_subnet \"%s\" is not an IPv4 network of %d to %d bits",
@@ -271,7 +271,7 @@ policy_load(const void *ctx, const char *path, struct policy **ret, struct err *
 
 /* Equal to `root` or below it. */
 static bool
-below(const char *path, const char *root)
+policy_below(const char *path, const char *root)
 {
     size_t n = strlen(root);
     return strncmp(path, root, n) == 0 && (path[n] == '\0' || path[n] == '/');
@@ -282,10 +282,10 @@ check_mount(const struct policy *p, const char *driver, const struct launch_moun
 {
     const struct driver_can *can = driver_can(driver);
     for (size_t i = 0; can && can->images && m->read_only && i < p->image_paths.n; i++)
-        if (below(m->source, p->image_paths.v[i]))
+        if (policy_below(m->source, p->image_paths.v[i]))
             return 0;
     for (size_t i = 0; i < p->bind_allowed.n; i++)
-        if (below(m->source, p->bind_allowed.v[i]))
+        if (policy_below(m->source, p->bind_allowed.v[i]))
             return 0;
     return err_set(e, -ERR_POLICY,
                    "mount of \"%s\": this client's policy does not allow that host path",

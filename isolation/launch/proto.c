@@ -91,7 +91,7 @@ proto_suspect(uint64_t op)
 }
 
 static unsigned
-fields(const struct warden_request *r)
+proto_fields(const struct warden_request *r)
 {
     unsigned f = 0;
 #define THERE(name, there) f |= r->there ? R_##name : 0u;
@@ -379,7 +379,7 @@ proto_check(const struct warden_request *r, enum proto_phase phase, struct err *
     const struct row *row = &rows[r->op];
     if ((row->phases & phase) == 0)
         return err_set(e, -ERR_INVALID, "%s is not allowed now", row->name);
-    unsigned f = fields(r);
+    unsigned f = proto_fields(r);
     if ((f & row->must) != row->must || (f & ~(row->must | row->may)) != 0)
         return err_set(e, -ERR_INVALID, "%s: fields 0x%x, must have 0x%x, may have 0x%x", row->name,
                        f, row->must, row->may);

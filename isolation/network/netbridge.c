@@ -160,7 +160,7 @@ add_route(struct netlink *n, int index, uint32_t dst, uint32_t via)
 /* Who has `addr`, for good. `family` AF_BRIDGE: behind which port of the bridge its hardware
  * address is. */
 static int
-neighbour(struct netlink *n, uint16_t type, uint8_t family, int index, uint32_t addr)
+netbridge_neighbour(struct netlink *n, uint16_t type, uint8_t family, int index, uint32_t addr)
 {
     char buf[NETLINK_BUFFER];
     void *extra;
@@ -411,7 +411,7 @@ set_inside(const struct net_conf *c, uint32_t addr, const char **what)
     *what = r == 0 ? "give the address" : *what;
     r = r == 0 ? add_address(&n, l.index, addr, 32) : r;
     *what = r == 0 ? "tell who the gateway is" : *what;
-    r = r == 0 ? neighbour(&n, RTM_NEWNEIGH, AF_INET, l.index, net_gateway(c)) : r;
+    r = r == 0 ? netbridge_neighbour(&n, RTM_NEWNEIGH, AF_INET, l.index, net_gateway(c)) : r;
     *what = r == 0 ? "set the route to the gateway" : *what;
     r = r == 0 ? add_route(&n, l.index, net_gateway(c), 0) : r;
     *what = r == 0 ? "set the default route" : *what;
@@ -421,8 +421,8 @@ set_inside(const struct net_conf *c, uint32_t addr, const char **what)
 }
 
 static int
-attach(struct netlink *n, const struct net_conf *c, int home, int ns, uint32_t addr,
-       const char **what)
+netbridge_attach_peer(struct netlink *n, const struct net_conf *c, int home, int ns, uint32_t addr,
+                      const char **what)
 {
     int bridge = 0;
     char port[NET_NAME_MAX];
@@ -442,9 +442,9 @@ attach(struct netlink *n, const struct net_conf *c, int home, int ns, uint32_t a
     *what = r == 0 ? "isolate the port of the bridge" : *what;
     r = r == 0 ? set_port(n, l.index) : r;
     *what = r == 0 ? "tell the bridge who is behind the port" : *what;
-    r = r == 0 ? neighbour(n, RTM_NEWNEIGH, AF_BRIDGE, l.index, addr) : r;
+    r = r == 0 ? netbridge_neighbour(n, RTM_NEWNEIGH, AF_BRIDGE, l.index, addr) : r;
     *what = r == 0 ? "tell the host who has the address" : *what;
-    r = r == 0 ? neighbour(n, RTM_NEWNEIGH, AF_INET, bridge, addr) : r;
+    r = r == 0 ? netbridge_neighbour(n, RTM_NEWNEIGH, AF_INET, bridge, addr) : r;
     if (r == 0) {
         *what = "enter the namespace";
         r = netns_enter(ns);
@@ -465,7 +465,7 @@ netbridge_attach(const struct net_conf *c, int home, int ns, uint32_t addr, cons
     *what = "open netlink";
     int r = netlink_open(&n, NETLINK_ROUTE);
     if (r == 0)
-        r = attach(&n, c, home, ns, addr, what);
+        r = netbridge_attach_peer(&n, c, home, ns, addr, what);
     netlink_close(&n);
     if (r < 0)
         (void)netbridge_detach(c, addr, &ignored);
@@ -483,7 +483,7 @@ netbridge_detach(const struct net_conf *c, uint32_t addr, const char **what)
     int r = netlink_open(&n, NETLINK_ROUTE);
     r = r == 0 ? del_link(&n, port) : r;
     if (r == 0 && find_link(&n, c->bridge, &l) == 0)
-        (void)neighbour(&n, RTM_DELNEIGH, AF_INET, l.index, addr);
+        (void)netbridge_neighbour(&n, RTM_DELNEIGH, AF_INET, l.index, addr);
     netlink_close(&n);
     return r;
 }

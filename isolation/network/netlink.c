@@ -47,7 +47,7 @@ netlink_begin(char *buf, uint16_t type, uint16_t flags, size_t extra, void **ret
 
 /* One datagram; mnl_socket_recvfrom() refuses what is not the kernel's. */
 static int
-receive(struct netlink *n, char *buf, size_t size)
+netlink_receive(struct netlink *n, char *buf, size_t size)
 {
     ssize_t r;
     do
@@ -79,7 +79,7 @@ send_all(struct netlink *n, const void *p, size_t bytes)
 }
 
 static int
-none(const struct nlmsghdr *h, void *arg)
+netlink_none(const struct nlmsghdr *h, void *arg)
 {
     (void)h;
     (void)arg;
@@ -96,7 +96,7 @@ netlink_each(struct netlink *n, struct nlmsghdr *h, int (*fn)(const struct nlmsg
          ack = (h->nlmsg_flags & NLM_F_ACK) != 0;
     int result = 0, r = send_all(n, h, h->nlmsg_len);
     while (r == 0) {
-        int len = receive(n, buf, sizeof(buf));
+        int len = netlink_receive(n, buf, sizeof(buf));
         if (len < 0)
             return len;
         for (const struct nlmsghdr *m = (void *)buf; mnl_nlmsg_ok(m, len);
@@ -120,7 +120,7 @@ int
 netlink_ack(struct netlink *n, struct nlmsghdr *h)
 {
     h->nlmsg_flags |= NLM_F_ACK;
-    return netlink_each(n, h, none, NULL);
+    return netlink_each(n, h, netlink_none, NULL);
 }
 
 int
@@ -129,7 +129,7 @@ netlink_batch(struct netlink *n, const void *p, size_t bytes, uint32_t first, ui
     char buf[NETLINK_BUFFER * 4];
     int r = send_all(n, p, bytes);
     while (r == 0) {
-        int len = receive(n, buf, sizeof(buf));
+        int len = netlink_receive(n, buf, sizeof(buf));
         if (len < 0)
             return len;
         for (const struct nlmsghdr *m = (void *)buf; mnl_nlmsg_ok(m, len);

@@ -41,14 +41,14 @@ struct batch {
     uint32_t first, seq;
 };
 
-/* One message: begun by begin(), its attributes put by the caller, ended by end(). */
+/* One message: begun by netmap_begin(), its attributes put by the caller, ended by netmap_end(). */
 struct msg {
     struct nlmsghdr *h;
     char buf[NETLINK_BUFFER];
 };
 
 static void
-begin(struct batch *b, struct msg *m, uint16_t type, uint16_t flags)
+netmap_begin(struct batch *b, struct msg *m, uint16_t type, uint16_t flags)
 {
     void *extra;
     m->h = netlink_begin(m->buf, (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type), flags,
@@ -59,7 +59,7 @@ begin(struct batch *b, struct msg *m, uint16_t type, uint16_t flags)
 }
 
 static void
-end(struct batch *b, const struct msg *m)
+netmap_end(struct batch *b, const struct msg *m)
 {
     if (b->len + m->h->nlmsg_len > b->size) {
         b->size = (b->len + m->h->nlmsg_len) * 2 + BATCH_SPARE;
@@ -71,7 +71,7 @@ end(struct batch *b, const struct msg *m)
 
 /* The marks around the messages of a transaction. */
 static void
-mark(struct batch *b, uint16_t type)
+netmap_mark(struct batch *b, uint16_t type)
 {
     struct msg m;
     void *extra;
@@ -79,7 +79,7 @@ mark(struct batch *b, uint16_t type)
     struct nfgenmsg *g = extra;
     g->res_id = htons(NFNL_SUBSYS_NFTABLES);
     m.h->nlmsg_seq = ++b->seq;
-    end(b, &m);
+    netmap_end(b, &m);
 }
 
 static void
@@ -87,7 +87,7 @@ batch_start(struct batch *b, void *ctx, const struct net_conf *c)
 {
     *b = (struct batch){.ctx = ctx, .conf = c};
     (void)snprintf(b->table, sizeof(b->table), "paddock_%s", c->bridge);
-    mark(b, NFNL_MSG_BATCH_BEGIN);
+    netmap_mark(b, NFNL_MSG_BATCH_BEGIN);
     b->first = b->seq;
 }
 
@@ -98,8 +98,8 @@ batch_send(struct batch *b, struct msg *last)
     struct netlink n;
     last->h->nlmsg_flags |= NLM_F_ACK;
     uint32_t seq = last->h->nlmsg_seq;
-    end(b, last);
-    mark(b, NFNL_MSG_BATCH_END);
+    netmap_end(b, last);
+    netmap_mark(b, NFNL_MSG_BATCH_END);
     int r = netlink_open(&n, NETLINK_NETFILTER);
     if (r == 0)
         r = netlink_batch(&n, b->buf, b->len, b->first, seq);
@@ -108,13 +108,13 @@ batch_send(struct batch *b, struct msg *last)
 }
 
 static void
-be32(struct msg *m, uint16_t type, uint32_t v)
+netmap_be32(struct msg *m, uint16_t type, uint32_t v)
 {
     mnl_attr_put_u32(m->h, type, htonl(v));
 }
 
 static void
-value(struct msg *m, uint16_t type, const void *p, size_t n)
+netmap_value(struct msg *m, uint16_t type, const void *p, size_t n)
 {
     struct nlattr *a = mnl_attr_nest_start(m->h, type);
     mnl_attr_put(m->h, NFTA_DATA_VALUE, n, p);
@@ -147,8 +147,8 @@ static void
 load_meta(struct msg *m, uint32_t key, uint32_t reg)
 {
     struct expr e = open_expr(m, "meta");
-    be32(m, NFTA_META_KEY, key);
-    be32(m, NFTA_META_DREG, reg);
+    netmap_be32(m, NFTA_META_KEY, key);
+    netmap_be32(m, NFTA_META_DREG, reg);
     close_expr(m, e);
 }
 
@@ -156,20 +156,20 @@ static void
 load_packet(struct msg *m, uint32_t base, uint32_t at, uint32_t n, uint32_t reg)
 {
     struct expr e = open_expr(m, "payload");
-    be32(m, NFTA_PAYLOAD_DREG, reg);
-    be32(m, NFTA_PAYLOAD_BASE, base);
-    be32(m, NFTA_PAYLOAD_OFFSET, at);
-    be32(m, NFTA_PAYLOAD_LEN, n);
+    netmap_be32(m, NFTA_PAYLOAD_DREG, reg);
+    netmap_be32(m, NFTA_PAYLOAD_BASE, base);
+    netmap_be32(m, NFTA_PAYLOAD_OFFSET, at);
+    netmap_be32(m, NFTA_PAYLOAD_LEN, n);
     close_expr(m, e);
 }
 
 static void
-compare(struct msg *m, uint32_t op, const void *p, size_t n)
+netmap_compare(struct msg *m, uint32_t op, const void *p, size_t n)
 {
     struct expr e = open_expr(m, "cmp");
-    be32(m, NFTA_CMP_SREG, REG);
-    be32(m, NFTA_CMP_OP, op);
-    value(m, NFTA_CMP_DATA, p, n);
+    netmap_be32(m, NFTA_CMP_SREG, REG);
+    netmap_be32(m, NFTA_CMP_OP, op);
+    netmap_value(m, NFTA_CMP_DATA, p, n);
     close_expr(m, e);
 }
 
@@ -179,11 +179,11 @@ mask_reg(struct msg *m, uint32_t mask)
 {
     const uint32_t zero = 0;
     struct expr e = open_expr(m, "bitwise");
-    be32(m, NFTA_BITWISE_SREG, REG);
-    be32(m, NFTA_BITWISE_DREG, REG);
-    be32(m, NFTA_BITWISE_LEN, sizeof(mask));
-    value(m, NFTA_BITWISE_MASK, &mask, sizeof(mask));
-    value(m, NFTA_BITWISE_XOR, &zero, sizeof(zero));
+    netmap_be32(m, NFTA_BITWISE_SREG, REG);
+    netmap_be32(m, NFTA_BITWISE_DREG, REG);
+    netmap_be32(m, NFTA_BITWISE_LEN, sizeof(mask));
+    netmap_value(m, NFTA_BITWISE_MASK, &mask, sizeof(mask));
+    netmap_value(m, NFTA_BITWISE_XOR, &zero, sizeof(zero));
     close_expr(m, e);
 }
 
@@ -193,29 +193,29 @@ look_up(struct msg *m, const char *set, bool map, bool absent)
 {
     struct expr e = open_expr(m, "lookup");
     mnl_attr_put_strz(m->h, NFTA_LOOKUP_SET, set);
-    be32(m, NFTA_LOOKUP_SREG, REG);
+    netmap_be32(m, NFTA_LOOKUP_SREG, REG);
     if (map)
-        be32(m, NFTA_LOOKUP_DREG, TO);
+        netmap_be32(m, NFTA_LOOKUP_DREG, TO);
     if (absent)
-        be32(m, NFTA_LOOKUP_FLAGS, NFT_LOOKUP_F_INV);
+        netmap_be32(m, NFTA_LOOKUP_FLAGS, NFT_LOOKUP_F_INV);
     close_expr(m, e);
 }
 
 static void
-verdict(struct msg *m, uint32_t code)
+netmap_verdict(struct msg *m, uint32_t code)
 {
     struct expr e = open_expr(m, "immediate");
-    be32(m, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
+    netmap_be32(m, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
     struct nlattr *d = mnl_attr_nest_start(m->h, NFTA_IMMEDIATE_DATA);
     struct nlattr *v = mnl_attr_nest_start(m->h, NFTA_DATA_VERDICT);
-    be32(m, NFTA_VERDICT_CODE, code);
+    netmap_be32(m, NFTA_VERDICT_CODE, code);
     mnl_attr_nest_end(m->h, v);
     mnl_attr_nest_end(m->h, d);
     close_expr(m, e);
 }
 
 static void
-masquerade(struct msg *m)
+netmap_masquerade(struct msg *m)
 {
     close_expr(m, open_expr(m, "masq"));
 }
@@ -228,7 +228,7 @@ if_bridge(struct msg *m, const struct net_conf *c, uint32_t key, uint32_t op)
     char name[NET_NAME_MAX] = "";
     (void)str_copy(name, sizeof(name), c->bridge);
     load_meta(m, key, REG);
-    compare(m, op, name, sizeof(name));
+    netmap_compare(m, op, name, sizeof(name));
 }
 
 static void
@@ -237,7 +237,7 @@ if_address(struct msg *m, uint32_t at, uint32_t subnet, uint32_t bits)
     const uint32_t want = htonl(subnet);
     load_packet(m, NFT_PAYLOAD_NETWORK_HEADER, at, 4, REG);
     mask_reg(m, htonl(~(UINT32_MAX >> bits)));
-    compare(m, NFT_CMP_EQ, &want, sizeof(want));
+    netmap_compare(m, NFT_CMP_EQ, &want, sizeof(want));
 }
 
 /* A bit of `bits` of what connection tracking knows, in host order, is set. */
@@ -246,11 +246,11 @@ if_tracked(struct msg *m, uint32_t key, uint32_t bits)
 {
     const uint32_t zero = 0;
     struct expr e = open_expr(m, "ct");
-    be32(m, NFTA_CT_KEY, key);
-    be32(m, NFTA_CT_DREG, REG);
+    netmap_be32(m, NFTA_CT_KEY, key);
+    netmap_be32(m, NFTA_CT_DREG, REG);
     close_expr(m, e);
     mask_reg(m, bits);
-    compare(m, NFT_CMP_NEQ, &zero, sizeof(zero));
+    netmap_compare(m, NFT_CMP_NEQ, &zero, sizeof(zero));
 }
 
 /* Whoever REG names in the meter has more than `most` connections. */
@@ -259,13 +259,13 @@ if_more(struct msg *m, const char *name, uint32_t most)
 {
     struct expr e = open_expr(m, "dynset");
     mnl_attr_put_strz(m->h, NFTA_DYNSET_SET_NAME, name);
-    be32(m, NFTA_DYNSET_OP, NFT_DYNSET_OP_ADD);
-    be32(m, NFTA_DYNSET_SREG_KEY, REG);
+    netmap_be32(m, NFTA_DYNSET_OP, NFT_DYNSET_OP_ADD);
+    netmap_be32(m, NFTA_DYNSET_SREG_KEY, REG);
     struct nlattr *count = mnl_attr_nest_start(m->h, NFTA_DYNSET_EXPR);
     mnl_attr_put_strz(m->h, NFTA_EXPR_NAME, "connlimit");
     struct nlattr *data = mnl_attr_nest_start(m->h, NFTA_EXPR_DATA);
-    be32(m, NFTA_CONNLIMIT_COUNT, most);
-    be32(m, NFTA_CONNLIMIT_FLAGS, NFT_CONNLIMIT_F_INV);
+    netmap_be32(m, NFTA_CONNLIMIT_COUNT, most);
+    netmap_be32(m, NFTA_CONNLIMIT_FLAGS, NFT_CONNLIMIT_F_INV);
     mnl_attr_nest_end(m->h, data);
     mnl_attr_nest_end(m->h, count);
     close_expr(m, e);
@@ -277,77 +277,77 @@ if_local(struct msg *m)
 {
     const uint32_t want = RTN_LOCAL;
     struct expr e = open_expr(m, "fib");
-    be32(m, NFTA_FIB_DREG, REG);
-    be32(m, NFTA_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE);
-    be32(m, NFTA_FIB_FLAGS, NFTA_FIB_F_DADDR);
+    netmap_be32(m, NFTA_FIB_DREG, REG);
+    netmap_be32(m, NFTA_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE);
+    netmap_be32(m, NFTA_FIB_FLAGS, NFTA_FIB_F_DADDR);
     close_expr(m, e);
-    compare(m, NFT_CMP_EQ, &want, sizeof(want));
+    netmap_compare(m, NFT_CMP_EQ, &want, sizeof(want));
 }
 
 /* --- the table --- */
 
 static void
-table(struct batch *b, uint16_t type)
+netmap_table(struct batch *b, uint16_t type)
 {
     struct msg m;
-    begin(b, &m, type, type == NFT_MSG_NEWTABLE ? NLM_F_CREATE : 0);
+    netmap_begin(b, &m, type, type == NFT_MSG_NEWTABLE ? NLM_F_CREATE : 0);
     mnl_attr_put_strz(m.h, NFTA_TABLE_NAME, b->table);
-    end(b, &m);
+    netmap_end(b, &m);
 }
 
 static void
-chain(struct batch *b, const char *name, const char *type, uint32_t hook, int priority)
+netmap_chain(struct batch *b, const char *name, const char *type, uint32_t hook, int priority)
 {
     struct msg m;
-    begin(b, &m, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
+    netmap_begin(b, &m, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
     mnl_attr_put_strz(m.h, NFTA_CHAIN_TABLE, b->table);
     mnl_attr_put_strz(m.h, NFTA_CHAIN_NAME, name);
     struct nlattr *a = mnl_attr_nest_start(m.h, NFTA_CHAIN_HOOK);
-    be32(&m, NFTA_HOOK_HOOKNUM, hook);
-    be32(&m, NFTA_HOOK_PRIORITY, (uint32_t)priority);
+    netmap_be32(&m, NFTA_HOOK_HOOKNUM, hook);
+    netmap_be32(&m, NFTA_HOOK_PRIORITY, (uint32_t)priority);
     mnl_attr_nest_end(m.h, a);
-    be32(&m, NFTA_CHAIN_POLICY, NF_ACCEPT);
+    netmap_be32(&m, NFTA_CHAIN_POLICY, NF_ACCEPT);
     mnl_attr_put_strz(m.h, NFTA_CHAIN_TYPE, type);
-    end(b, &m);
+    netmap_end(b, &m);
 }
 
 static void
-set(struct batch *b, const char *name, uint32_t key_type, uint32_t key_bytes, bool map)
+netmap_set(struct batch *b, const char *name, uint32_t key_type, uint32_t key_bytes, bool map)
 {
     struct msg m;
-    begin(b, &m, NFT_MSG_NEWSET, NLM_F_CREATE);
+    netmap_begin(b, &m, NFT_MSG_NEWSET, NLM_F_CREATE);
     mnl_attr_put_strz(m.h, NFTA_SET_TABLE, b->table);
     mnl_attr_put_strz(m.h, NFTA_SET_NAME, name);
-    be32(&m, NFTA_SET_FLAGS, map ? NFT_SET_MAP : 0);
-    be32(&m, NFTA_SET_KEY_TYPE, key_type);
-    be32(&m, NFTA_SET_KEY_LEN, key_bytes);
+    netmap_be32(&m, NFTA_SET_FLAGS, map ? NFT_SET_MAP : 0);
+    netmap_be32(&m, NFTA_SET_KEY_TYPE, key_type);
+    netmap_be32(&m, NFTA_SET_KEY_LEN, key_bytes);
     if (map) {
-        be32(&m, NFTA_SET_DATA_TYPE, TYPE_IP << TYPE_BITS | TYPE_PORT);
-        be32(&m, NFTA_SET_DATA_LEN, 8);
+        netmap_be32(&m, NFTA_SET_DATA_TYPE, TYPE_IP << TYPE_BITS | TYPE_PORT);
+        netmap_be32(&m, NFTA_SET_DATA_LEN, 8);
     }
-    be32(&m, NFTA_SET_ID, b->seq);
-    end(b, &m);
+    netmap_be32(&m, NFTA_SET_ID, b->seq);
+    netmap_end(b, &m);
 }
 
 /* A set that the rule which counts fills. */
 static void
-meter(struct batch *b, const char *name)
+netmap_meter(struct batch *b, const char *name)
 {
     struct msg m;
-    begin(b, &m, NFT_MSG_NEWSET, NLM_F_CREATE);
+    netmap_begin(b, &m, NFT_MSG_NEWSET, NLM_F_CREATE);
     mnl_attr_put_strz(m.h, NFTA_SET_TABLE, b->table);
     mnl_attr_put_strz(m.h, NFTA_SET_NAME, name);
-    be32(&m, NFTA_SET_FLAGS, NFT_SET_EVAL);
-    be32(&m, NFTA_SET_KEY_TYPE, TYPE_IP);
-    be32(&m, NFTA_SET_KEY_LEN, 4);
-    be32(&m, NFTA_SET_ID, b->seq);
-    end(b, &m);
+    netmap_be32(&m, NFTA_SET_FLAGS, NFT_SET_EVAL);
+    netmap_be32(&m, NFTA_SET_KEY_TYPE, TYPE_IP);
+    netmap_be32(&m, NFTA_SET_KEY_LEN, 4);
+    netmap_be32(&m, NFTA_SET_ID, b->seq);
+    netmap_end(b, &m);
 }
 
 static struct nlattr *
-rule(struct batch *b, struct msg *m, const char *chain_name)
+netmap_rule(struct batch *b, struct msg *m, const char *chain_name)
 {
-    begin(b, m, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
+    netmap_begin(b, m, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
     mnl_attr_put_strz(m->h, NFTA_RULE_TABLE, b->table);
     mnl_attr_put_strz(m->h, NFTA_RULE_CHAIN, chain_name);
     return mnl_attr_nest_start(m->h, NFTA_RULE_EXPRESSIONS);
@@ -357,26 +357,26 @@ static void
 end_rule(struct batch *b, struct msg *m, struct nlattr *exprs)
 {
     mnl_attr_nest_end(m->h, exprs);
-    end(b, m);
+    netmap_end(b, m);
 }
 
 /* The host's loopback is reached from there alone, whatever route_localnet allows; and an address
  * is used by who has it. */
 static void
-guard(struct batch *b)
+netmap_guard(struct batch *b)
 {
     struct msg m;
-    struct nlattr *x = rule(b, &m, "guard");
+    struct nlattr *x = netmap_rule(b, &m, "guard");
     if_bridge(&m, b->conf, NFT_META_IIFNAME, NFT_CMP_EQ);
     if_address(&m, IP_DADDR, (uint32_t)LOOPBACK << 24, 8);
-    verdict(&m, NF_DROP);
+    netmap_verdict(&m, NF_DROP);
     end_rule(b, &m, x);
-    x = rule(b, &m, "guard");
+    x = netmap_rule(b, &m, "guard");
     if_bridge(&m, b->conf, NFT_META_IIFNAME, NFT_CMP_EQ);
     load_packet(&m, NFT_PAYLOAD_NETWORK_HEADER, IP_SADDR, 4, REG);
     load_packet(&m, NFT_PAYLOAD_LL_HEADER, ETH_SADDR, 6, REG + 1);
     look_up(&m, "members", false, true);
-    verdict(&m, NF_DROP);
+    netmap_verdict(&m, NF_DROP);
     end_rule(b, &m, x);
 }
 
@@ -397,34 +397,34 @@ most_connections(void)
 
 /* A new connection of an address that has enough is no entry: it is dropped before. */
 static void
-limit(struct batch *b)
+netmap_limit(struct batch *b)
 {
     struct msg m;
-    struct nlattr *x = rule(b, &m, "limit");
+    struct nlattr *x = netmap_rule(b, &m, "limit");
     if_bridge(&m, b->conf, NFT_META_IIFNAME, NFT_CMP_EQ);
     if_tracked(&m, NFT_CT_STATE, CT_NEW_STATE);
     load_packet(&m, NFT_PAYLOAD_NETWORK_HEADER, IP_SADDR, 4, REG);
     if_more(&m, "connections", most_connections());
-    verdict(&m, NF_DROP);
+    netmap_verdict(&m, NF_DROP);
     end_rule(b, &m, x);
 }
 
 /* Whatever address a port was asked for: what goes to other hosts is not ours to lead away. */
 static void
-translate(struct batch *b, const char *chain_name)
+netmap_translate(struct batch *b, const char *chain_name)
 {
     struct msg m;
-    struct nlattr *x = rule(b, &m, chain_name);
+    struct nlattr *x = netmap_rule(b, &m, chain_name);
     if_local(&m);
     load_packet(&m, NFT_PAYLOAD_NETWORK_HEADER, IP_DADDR, 4, REG);
     load_meta(&m, NFT_META_L4PROTO, REG + 1);
     load_packet(&m, NFT_PAYLOAD_TRANSPORT_HEADER, PORT_DST, 2, REG + 2);
     look_up(&m, "ports", true, false);
     struct expr e = open_expr(&m, "nat");
-    be32(&m, NFTA_NAT_TYPE, NFT_NAT_DNAT);
-    be32(&m, NFTA_NAT_FAMILY, NFPROTO_IPV4);
-    be32(&m, NFTA_NAT_REG_ADDR_MIN, TO);
-    be32(&m, NFTA_NAT_REG_PROTO_MIN, TO + 1);
+    netmap_be32(&m, NFTA_NAT_TYPE, NFT_NAT_DNAT);
+    netmap_be32(&m, NFTA_NAT_FAMILY, NFPROTO_IPV4);
+    netmap_be32(&m, NFTA_NAT_REG_ADDR_MIN, TO);
+    netmap_be32(&m, NFTA_NAT_REG_PROTO_MIN, TO + 1);
     close_expr(&m, e);
     end_rule(b, &m, x);
 }
@@ -432,30 +432,30 @@ translate(struct batch *b, const char *chain_name)
 /* From the host's loopback, and from the bridge's own network, to a mapped port: so that the answer
  * comes back this way. And everything that leaves it. */
 static void
-hide(struct batch *b)
+netmap_hide(struct batch *b)
 {
     const struct net_conf *c = b->conf;
     struct msg m;
-    struct nlattr *x = rule(b, &m, "hide");
+    struct nlattr *x = netmap_rule(b, &m, "hide");
     if_bridge(&m, c, NFT_META_OIFNAME, NFT_CMP_EQ);
     if_address(&m, IP_SADDR, (uint32_t)LOOPBACK << 24, 8);
-    masquerade(&m);
+    netmap_masquerade(&m);
     end_rule(b, &m, x);
-    x = rule(b, &m, "hide");
+    x = netmap_rule(b, &m, "hide");
     if_bridge(&m, c, NFT_META_OIFNAME, NFT_CMP_EQ);
     if_address(&m, IP_SADDR, c->subnet, c->bits);
     if_tracked(&m, NFT_CT_STATUS, IPS_DST_NAT);
-    masquerade(&m);
+    netmap_masquerade(&m);
     end_rule(b, &m, x);
-    x = rule(b, &m, "hide");
+    x = netmap_rule(b, &m, "hide");
     if_bridge(&m, c, NFT_META_OIFNAME, NFT_CMP_NEQ);
     if_address(&m, IP_SADDR, c->subnet, c->bits);
-    masquerade(&m);
+    netmap_masquerade(&m);
     end_rule(b, &m, x);
 }
 
 static void
-filter(struct batch *b)
+netmap_filter(struct batch *b)
 {
     const struct {
         uint32_t key, bits, code;
@@ -464,11 +464,11 @@ filter(struct batch *b)
                 {0, 0, NF_DROP}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct msg m;
-        struct nlattr *x = rule(b, &m, "filter");
+        struct nlattr *x = netmap_rule(b, &m, "filter");
         if_bridge(&m, b->conf, NFT_META_OIFNAME, NFT_CMP_EQ);
         if (rows[i].bits != 0)
             if_tracked(&m, rows[i].key, rows[i].bits);
-        verdict(&m, rows[i].code);
+        netmap_verdict(&m, rows[i].code);
         end_rule(b, &m, x);
     }
 }
@@ -476,37 +476,37 @@ filter(struct batch *b)
 /* --- elements --- */
 
 static void
-element(struct batch *b, struct msg *m, uint16_t type, const char *set_name, const void *key,
-        const void *data)
+netmap_element(struct batch *b, struct msg *m, uint16_t type, const char *set_name, const void *key,
+               const void *data)
 {
-    begin(b, m, type, type == NFT_MSG_NEWSETELEM ? NLM_F_CREATE : 0);
+    netmap_begin(b, m, type, type == NFT_MSG_NEWSETELEM ? NLM_F_CREATE : 0);
     mnl_attr_put_strz(m->h, NFTA_SET_ELEM_LIST_TABLE, b->table);
     mnl_attr_put_strz(m->h, NFTA_SET_ELEM_LIST_SET, set_name);
     struct nlattr *list = mnl_attr_nest_start(m->h, NFTA_SET_ELEM_LIST_ELEMENTS);
     struct nlattr *e = mnl_attr_nest_start(m->h, NFTA_LIST_ELEM);
-    value(m, NFTA_SET_ELEM_KEY, key, 12);
+    netmap_value(m, NFTA_SET_ELEM_KEY, key, 12);
     if (data != NULL && type == NFT_MSG_NEWSETELEM)
-        value(m, NFTA_SET_ELEM_DATA, data, 8);
+        netmap_value(m, NFTA_SET_ELEM_DATA, data, 8);
     mnl_attr_nest_end(m->h, e);
     mnl_attr_nest_end(m->h, list);
 }
 
 /* Number `i` of the elements of a network, the last one of which is its own address. */
 static size_t
-count(const struct net_record *r)
+netmap_count(const struct net_record *r)
 {
     return (size_t)r->n_ports * 2 + 1;
 }
 
 static void
-nth(struct batch *b, struct msg *m, uint16_t type, const struct net_record *r, size_t i)
+netmap_nth(struct batch *b, struct msg *m, uint16_t type, const struct net_record *r, size_t i)
 {
     uint8_t key[12] = {0}, data[8] = {0};
     uint32_t addr = htonl(r->addr);
     if (i == (size_t)r->n_ports * 2) {
         memcpy(key, &addr, 4);
         netbridge_mac(key + 4, r->addr);
-        element(b, m, type, "members", key, NULL);
+        netmap_element(b, m, type, "members", key, NULL);
         return;
     }
     const struct net_port *p = &r->ports[i / 2];
@@ -517,7 +517,7 @@ nth(struct batch *b, struct msg *m, uint16_t type, const struct net_record *r, s
     memcpy(key + 8, &port, 2);
     memcpy(data, &addr, 4);
     memcpy(data + 4, &to, 2);
-    element(b, m, type, "ports", key, data);
+    netmap_element(b, m, type, "ports", key, data);
 }
 
 int
@@ -529,45 +529,46 @@ netmap_reset(const struct net_conf *c, const struct net_record *const *v, size_t
     struct msg m;
     *what = "make the nftables table (with nft_connlimit, nft_ct, nft_fib_ipv4, nft_masq, nft_nat)";
     batch_start(&b, ctx, c);
-    table(&b, NFT_MSG_NEWTABLE); /* so that there is one to delete */
-    table(&b, NFT_MSG_DELTABLE);
-    table(&b, NFT_MSG_NEWTABLE);
-    set(&b, "ports", (TYPE_IP << TYPE_BITS | TYPE_PROTO) << TYPE_BITS | TYPE_PORT, 12, true);
-    set(&b, "members", TYPE_IP << TYPE_BITS | TYPE_MAC, 12, false);
-    chain(&b, "guard", "filter", NF_INET_PRE_ROUTING, -300);
-    meter(&b, "connections");
-    chain(&b, "limit", "filter", NF_INET_PRE_ROUTING, -150);
-    chain(&b, "in", "nat", NF_INET_PRE_ROUTING, -100);
-    chain(&b, "out", "nat", NF_INET_LOCAL_OUT, -100);
-    chain(&b, "hide", "nat", NF_INET_POST_ROUTING, 100);
-    chain(&b, "filter", "filter", NF_INET_FORWARD, 0);
-    guard(&b);
-    limit(&b);
-    translate(&b, "in");
-    translate(&b, "out");
-    hide(&b);
-    filter(&b);
+    netmap_table(&b, NFT_MSG_NEWTABLE); /* so that there is one to delete */
+    netmap_table(&b, NFT_MSG_DELTABLE);
+    netmap_table(&b, NFT_MSG_NEWTABLE);
+    netmap_set(&b, "ports", (TYPE_IP << TYPE_BITS | TYPE_PROTO) << TYPE_BITS | TYPE_PORT, 12, true);
+    netmap_set(&b, "members", TYPE_IP << TYPE_BITS | TYPE_MAC, 12, false);
+    netmap_chain(&b, "guard", "filter", NF_INET_PRE_ROUTING, -300);
+    netmap_meter(&b, "connections");
+    netmap_chain(&b, "limit", "filter", NF_INET_PRE_ROUTING, -150);
+    netmap_chain(&b, "in", "nat", NF_INET_PRE_ROUTING, -100);
+    netmap_chain(&b, "out", "nat", NF_INET_LOCAL_OUT, -100);
+    netmap_chain(&b, "hide", "nat", NF_INET_POST_ROUTING, 100);
+    netmap_chain(&b, "filter", "filter", NF_INET_FORWARD, 0);
+    netmap_guard(&b);
+    netmap_limit(&b);
+    netmap_translate(&b, "in");
+    netmap_translate(&b, "out");
+    netmap_hide(&b);
+    netmap_filter(&b);
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < count(v[i]); k++) {
-            nth(&b, &m, NFT_MSG_NEWSETELEM, v[i], k);
-            end(&b, &m);
+        for (size_t k = 0; k < netmap_count(v[i]); k++) {
+            netmap_nth(&b, &m, NFT_MSG_NEWSETELEM, v[i], k);
+            netmap_end(&b, &m);
         }
-    begin(&b, &m, NFT_MSG_NEWTABLE, 0); /* there already: something to be acknowledged */
+    netmap_begin(&b, &m, NFT_MSG_NEWTABLE, 0); /* there already: something to be acknowledged */
     mnl_attr_put_strz(m.h, NFTA_TABLE_NAME, b.table);
     return batch_send(&b, &m);
 }
 
 static int
-change(const struct net_conf *c, const struct net_record *r, uint16_t type, size_t from, size_t to)
+netmap_change(const struct net_conf *c, const struct net_record *r, uint16_t type, size_t from,
+              size_t to)
 {
     auto_mem void *ctx = mem_ctx("netmap");
     struct batch b;
     struct msg m;
     batch_start(&b, ctx, c);
     for (size_t i = from; i < to; i++) {
-        nth(&b, &m, type, r, i);
+        netmap_nth(&b, &m, type, r, i);
         if (i + 1 < to)
-            end(&b, &m);
+            netmap_end(&b, &m);
     }
     return batch_send(&b, &m);
 }
@@ -576,17 +577,17 @@ int
 netmap_add(const struct net_conf *c, const struct net_record *r, const char **what)
 {
     *what = "map the ports";
-    return change(c, r, NFT_MSG_NEWSETELEM, 0, count(r));
+    return netmap_change(c, r, NFT_MSG_NEWSETELEM, 0, netmap_count(r));
 }
 
 int
 netmap_remove(const struct net_conf *c, const struct net_record *r, const char **what)
 {
     *what = "unmap the ports";
-    int x = change(c, r, NFT_MSG_DELSETELEM, 0, count(r));
-    for (size_t i = 0; x == -ENOENT && i < count(r);
+    int x = netmap_change(c, r, NFT_MSG_DELSETELEM, 0, netmap_count(r));
+    for (size_t i = 0; x == -ENOENT && i < netmap_count(r);
          i++) { /* some are gone, which undid the rest */
-        int y = change(c, r, NFT_MSG_DELSETELEM, i, i + 1);
+        int y = netmap_change(c, r, NFT_MSG_DELSETELEM, i, i + 1);
         if (y < 0 && y != -ENOENT)
             return y;
     }
@@ -601,7 +602,7 @@ netmap_clear(const struct net_conf *c, const char **what)
     struct msg m;
     *what = "remove the nftables table";
     batch_start(&b, ctx, c);
-    begin(&b, &m, NFT_MSG_DELTABLE, 0);
+    netmap_begin(&b, &m, NFT_MSG_DELTABLE, 0);
     mnl_attr_put_strz(m.h, NFTA_TABLE_NAME, b.table);
     int r = batch_send(&b, &m);
     return r == -ENOENT ? 0 : r;

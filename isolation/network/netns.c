@@ -40,7 +40,7 @@ lo_up(void)
 
 /* In the new namespace. IPv6 may be off on this machine: then there is nothing to turn off. */
 static int
-prepare(const char **what)
+netns_prepare(const char **what)
 {
     *what = "lo";
     int r = lo_up();
@@ -68,7 +68,7 @@ netns_make(int home, const char **what)
     *what = "unshare (CLONE_NEWNET)";
     if (unshare(CLONE_NEWNET) < 0)
         return -errno;
-    int r = prepare(what);
+    int r = netns_prepare(what);
     auto_fd int fd = -1;
     if (r == 0) {
         *what = "/proc/self/ns/net";

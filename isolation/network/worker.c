@@ -31,7 +31,7 @@ struct worker {
 /* --- operations: 0, or -errno with the step in a->what --- */
 
 static int
-fail(struct work_answer *a, int r, const char *what)
+worker_fail(struct work_answer *a, int r, const char *what)
 {
     if (r < 0)
         str_copy(a->what, sizeof(a->what), what);
@@ -44,31 +44,31 @@ make_ns(struct worker *h, struct work_answer *a, int *ns)
     const char *what = "";
     int r = *ns >= 0 ? *ns : netns_make(h->home, &what);
     if (r < 0)
-        return fail(a, r, what);
+        return worker_fail(a, r, what);
     *ns = r;
     return 0;
 }
 
 /* The bridge and its table, from the first allocation that needs them on. */
 static int
-prepare(struct worker *h, struct work_answer *a)
+worker_prepare(struct worker *h, struct work_answer *a)
 {
     const char *what = "";
     int index, r = h->ready ? 0 : netbridge_open(h->conf, &index, &what);
     if (r == 0 && !h->ready)
         r = netmap_reset(h->conf, NULL, 0, &what);
     h->ready = h->ready || r == 0;
-    return fail(a, r, what);
+    return worker_fail(a, r, what);
 }
 
 static int
-make(struct worker *h, const struct net_record *net, struct work_answer *a, int *fd)
+worker_make(struct worker *h, const struct net_record *net, struct work_answer *a, int *fd)
 {
     const char *what = "";
     int r = make_ns(h, a, fd);
     if (r < 0 || net->addr == 0)
         return r;
-    r = prepare(h, a);
+    r = worker_prepare(h, a);
     if (r < 0)
         return r;
     r = netbridge_attach(h->conf, h->home, *fd, net->addr, &what);
@@ -77,7 +77,7 @@ make(struct worker *h, const struct net_record *net, struct work_answer *a, int 
     if (r == -ENOENT)
         _exit(1); /* somebody flushed all rules: the next worker makes them anew */
     if (r < 0) {
-        fail(a, r, what);
+        worker_fail(a, r, what);
         (void)netbridge_detach(h->conf, net->addr, &what);
     }
     return r;
@@ -85,13 +85,13 @@ make(struct worker *h, const struct net_record *net, struct work_answer *a, int 
 
 /* Ports first: nobody shall be led to who comes next. */
 static int
-unmake(struct worker *h, const struct net_record *net, struct work_answer *a)
+worker_unmake(struct worker *h, const struct net_record *net, struct work_answer *a)
 {
     const char *what = "";
     int r = netmap_remove(h->conf, net, &what);
     if (r == 0)
         r = netbridge_detach(h->conf, net->addr, &what);
-    return fail(a, r, what);
+    return worker_fail(a, r, what);
 }
 
 /* --- all at once --- */
@@ -131,7 +131,7 @@ read_all(void *ctx, int fd, struct all *all)
 
 /* Where nothing should be and the bridge is not ours, or there is none, nothing is touched. */
 static int
-reset(struct worker *h, int fd, struct work_answer *a)
+worker_reset(struct worker *h, int fd, struct work_answer *a)
 {
     auto_mem void *ctx = mem_ctx("reset");
     struct all all = {0};
@@ -146,11 +146,11 @@ reset(struct worker *h, int fd, struct work_answer *a)
     if (r == 0)
         r = netbridge_prune(h->conf, is_known, &all, &what);
     h->ready = r == 0;
-    return fail(a, r, what);
+    return worker_fail(a, r, what);
 }
 
 static int
-clear(struct worker *h, struct work_answer *a)
+worker_clear(struct worker *h, struct work_answer *a)
 {
     struct all none = {0};
     const char *what = "";
@@ -162,25 +162,25 @@ clear(struct worker *h, struct work_answer *a)
         r = netbridge_prune(h->conf, is_known, &none, &what);
     if (r == 0)
         r = netbridge_remove(h->conf, &what);
-    return fail(a, r, what);
+    return worker_fail(a, r, what);
 }
 
 static int
-serve(struct worker *h, const struct work_request *q, struct work_answer *a, int *fd)
+worker_serve(struct worker *h, const struct work_request *q, struct work_answer *a, int *fd)
 {
     switch (q->op) {
     case WORK_SPARE:
         return make_ns(h, a, fd);
     case WORK_MAKE:
-        return make(h, &q->net, a, fd);
+        return worker_make(h, &q->net, a, fd);
     case WORK_REMOVE:
-        return unmake(h, &q->net, a);
+        return worker_unmake(h, &q->net, a);
     case WORK_RESET:
-        return reset(h, *fd, a);
+        return worker_reset(h, *fd, a);
     case WORK_CLEAR:
-        return clear(h, a);
+        return worker_clear(h, a);
     default:
-        return fail(a, -EINVAL, "unknown operation");
+        return worker_fail(a, -EINVAL, "unknown operation");
     }
 }
 
@@ -188,7 +188,7 @@ serve(struct worker *h, const struct work_request *q, struct work_answer *a, int
 
 /* Nothing else of the warden's is kept: it would outlive it. */
 static int
-keep(int socket, int lock)
+worker_keep(int socket, int lock)
 {
     int s = fcntl(socket, F_DUPFD_CLOEXEC, LOCK_FD + 1),
         l = fcntl(lock, F_DUPFD_CLOEXEC, LOCK_FD + 1);
@@ -213,7 +213,7 @@ worker_run(const struct net_conf *conf, int socket, int lock)
     (void)prctl(PR_SET_NAME, "paddock-network", 0, 0, 0);
     sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL); /* it ends with its socket, between two requests */
-    if (keep(socket, lock) < 0)
+    if (worker_keep(socket, lock) < 0)
         _exit(1);
     while (flock(LOCK_FD, LOCK_EX) < 0 && errno == EINTR)
         ;
@@ -229,7 +229,7 @@ worker_run(const struct net_conf *conf, int socket, int lock)
             break;
         fd = n_fds > 0 ? fds[0] : -1;
         struct work_answer a = {.op = q.op, .seq = q.seq};
-        a.code = serve(&h, &q, &a, &fd);
+        a.code = worker_serve(&h, &q, &a, &fd);
         bool give = a.code == 0 && (q.op == WORK_SPARE || q.op == WORK_MAKE);
         int r;
         while ((r = packet_send(SOCKET_FD, &a, sizeof(a), &fd, give)) == -EAGAIN)
@@ -253,11 +253,11 @@ worker_probe(const struct net_conf *conf, struct work_answer *ret)
     h.home = home < 0 ? home : netns_make(home, &what);
     if (h.home < 0) {
         ret->code = h.home;
-        return fail(ret, h.home, what);
+        return worker_fail(ret, h.home, what);
     }
     int r = netns_enter(h.home);
     if (r == 0)
-        r = make(&h, &net, ret, &ns);
+        r = worker_make(&h, &net, ret, &ns);
     if (netns_enter(home) < 0)
         abort(); /* in the wrong network */
     fd_close(&h.home);

@@ -87,7 +87,7 @@ struct base_file {
 /* --- the namespace --- */
 /* Is one of the two paths the other or above it? */
 static bool
-related(const char *a, const char *b)
+base_related(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), k = n < m ? n : m;
     if (k == 1)
@@ -96,28 +96,28 @@ related(const char *a, const char *b)
 }
 
 static bool
-needed(const struct base_conf *c, const char *const *roots, size_t n_roots, const char *mount)
+base_needed(const struct base_conf *c, const char *const *roots, size_t n_roots, const char *mount)
 {
     static const char *const always[] = {"/proc", "/dev/shm"};
-    if (strcmp(mount, "/") == 0 || related(mount, c->dir))
+    if (strcmp(mount, "/") == 0 || base_related(mount, c->dir))
         return true;
     for (size_t i = 0; i < ARRAY_LEN(always); i++)
         if (strcmp(mount, always[i]) == 0 ||
-            (related(mount, always[i]) && strlen(mount) < strlen(always[i])))
+            (base_related(mount, always[i]) && strlen(mount) < strlen(always[i])))
             return true;
     for (size_t i = 0; i < n_roots; i++)
-        if (related(mount, roots[i]))
+        if (base_related(mount, roots[i]))
             return true;
     for (size_t i = 0; i < c->n_keep; i++)
-        if (related(mount, c->keep[i]))
+        if (base_related(mount, c->keep[i]))
             return true;
     return false;
 }
 
 /* Detaches every mount that no launch needs, last first. Our namespace only: it is private. */
 static int
-prune(const void *ctx, const struct base_conf *c, const char *const *roots, size_t n_roots,
-      struct err *e)
+base_prune(const void *ctx, const struct base_conf *c, const char *const *roots, size_t n_roots,
+           struct err *e)
 {
     char *text;
     int r = file_read(ctx, AT_FDCWD, MOUNTS_FILE, MOUNT_TABLE_MAX, &text, NULL);
@@ -132,7 +132,7 @@ prune(const void *ctx, const struct base_conf *c, const char *const *roots, size
     }
     while (n > 0) {
         const char *p = points[--n];
-        if (!needed(c, roots, n_roots, p))
+        if (!base_needed(c, roots, n_roots, p))
             (void)RAW(SYS_umount2, p, DETACH); /* EINVAL: went with its parent */
     }
     return 0;
@@ -168,7 +168,7 @@ make_dir(const char *path, mode_t mode, struct err *e)
 }
 
 static const char *
-sub(const void *ctx, const struct base *b, const char *name)
+base_sub(const void *ctx, const struct base *b, const char *name)
 {
     return mem_printf(ctx, "%s/%s", b->dir, name);
 }
@@ -194,7 +194,7 @@ make_dev(const void *ctx, const struct base *b, struct err *e)
                                            {"stdout", "/proc/self/fd/1"},
                                            {"stderr", "/proc/self/fd/2"},
                                            {"ptmx", "pts/ptmx"}};
-    const char *src = sub(ctx, b, "src/dev");
+    const char *src = base_sub(ctx, b, "src/dev");
     int r = make_dir(mem_printf(ctx, "%s/pts", src), 0755, e);
     if (r == 0)
         r = make_dir(mem_printf(ctx, "%s/shm", src), 0755, e);
@@ -204,7 +204,7 @@ make_dev(const void *ctx, const struct base *b, struct err *e)
     for (size_t i = 0; i < ARRAY_LEN(links) && r == 0; i++)
         if (symlink(links[i][1], mem_printf(ctx, "%s/%s", src, links[i][0])) < 0)
             r = err_errno(e, errno, "cannot make \"%s/%s\"", src, links[i][0]);
-    const char *dev = sub(ctx, b, "dev");
+    const char *dev = base_sub(ctx, b, "dev");
     if (r == 0)
         r = make_dir(dev, 0755, e);
     if (r == 0)
@@ -220,20 +220,20 @@ make_kvm(const void *ctx, const struct base *b)
 {
     struct stat st;
     auto_fd int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC); /* which may load the module */
-    const char *node = sub(ctx, b, "kvm");
+    const char *node = base_sub(ctx, b, "kvm");
     if (fd < 0 || fstat(fd, &st) < 0)
         return -errno;
     if (!S_ISCHR(st.st_mode))
         return -ENODEV;
     if (mknod(node, S_IFCHR | 0666, st.st_rdev) < 0 || chmod(node, 0666) < 0)
         return -errno;
-    return file_write_atomic(AT_FDCWD, sub(ctx, b, "src/dev/kvm"), "", 0, 0);
+    return file_write_atomic(AT_FDCWD, base_sub(ctx, b, "src/dev/kvm"), "", 0, 0);
 }
 
 static int
 make_empty(const void *ctx, const struct base *b, struct err *e)
 {
-    const char *src = sub(ctx, b, "src/empty"), *to = sub(ctx, b, "empty");
+    const char *src = base_sub(ctx, b, "src/empty"), *to = base_sub(ctx, b, "empty");
     int r = make_dir(src, 0555, e);
     if (r == 0)
         r = make_dir(to, 0755, e);
@@ -263,7 +263,7 @@ static int
 make_sys(const void *ctx, const struct base *b, struct err *e)
 {
     static const char *const masks[] = {"firmware", "devices/virtual/powercap"};
-    const char *sys = sub(ctx, b, "sys"), *empty = sub(ctx, b, "empty");
+    const char *sys = base_sub(ctx, b, "sys"), *empty = base_sub(ctx, b, "empty");
     int r = make_dir(sys, 0755, e);
     if (r < 0)
         return r;
@@ -293,7 +293,7 @@ same_file(const struct base_file *f, const struct stat *st)
  * replaced. So the file is always there. A reader finds the old text or the new one, or for a
  * moment the new one with the end of the old. */
 static int
-overwrite(const char *path, const char *text, size_t len)
+base_overwrite(const char *path, const char *text, size_t len)
 {
     auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     int r = fd < 0 ? -errno : fd_pwrite_full(fd, text, len, 0);
@@ -312,7 +312,7 @@ refresh_file(const void *ctx, const struct base *b, size_t i, struct err *e)
                   (st.st_mode & S_IROTH);
     if (!usable) {
         if (covered)
-            (void)overwrite(to, "", 0);
+            (void)base_overwrite(to, "", 0);
         else if (f->present)
             (void)unlink(to);
         f->present = false;
@@ -325,7 +325,7 @@ refresh_file(const void *ctx, const struct base *b, size_t i, struct err *e)
     int r = file_read(ctx, AT_FDCWD, from, BASE_FILE_MAX, &text, &len);
     if (r < 0)
         return 0; /* went away or grew between the two calls: the next launch looks again */
-    r = covered ? overwrite(to, text, len) : file_write_atomic(AT_FDCWD, to, text, len, 0644);
+    r = covered ? base_overwrite(to, text, len) : file_write_atomic(AT_FDCWD, to, text, len, 0644);
     if (r < 0)
         return err_set(e, r, "cannot write \"%s\": %s", to, err_name(r));
     *f = (struct base_file){.dev = st.st_dev,
@@ -395,7 +395,7 @@ bind_etc_dirs(const void *ctx, const struct base *b, struct err *e)
 static int
 make_etc(const void *ctx, struct base *b, const char *const *roots, size_t n_roots, struct err *e)
 {
-    const char *src = sub(ctx, b, "src/etc"), *etc = sub(ctx, b, "etc");
+    const char *src = base_sub(ctx, b, "src/etc"), *etc = base_sub(ctx, b, "etc");
     int r = make_dir(mem_printf(ctx, "%s/ssl", src), 0755, e);
     if (r == 0)
         r = make_dir(etc, 0755, e);
@@ -482,7 +482,7 @@ enter_namespace(const void *ctx, const struct base_conf *c, const char *const *r
     long r = RAW(SYS_mount, "none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
     if (r < 0)
         return err_errno(e, (int)-r, "cannot make the mounts of the warden private");
-    int k = prune(ctx, c, roots, n, e);
+    int k = base_prune(ctx, c, roots, n, e);
     if (k < 0)
         return k;
     r = RAW(SYS_mount, "tmpfs", c->dir, "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0711,size=32m");
@@ -513,7 +513,7 @@ base_make(const void *ctx, const struct base_conf *conf, struct base *ret, struc
     mode_t mask = umask(022);
     r = enter_namespace(tmp, &c, roots, n, e);
     if (r == 0)
-        r = make_dir(sub(tmp, &b, "root"), 0755, e);
+        r = make_dir(base_sub(tmp, &b, "root"), 0755, e);
     if (r == 0)
         r = make_empty(tmp, &b, e);
     if (r == 0)

@@ -20,8 +20,8 @@ enum { DETACH = 2 /* MNT_DETACH, whose header conflicts with linux/mount.h */ };
 
 /* Moves the template DIR/`from` to `to` (absolute) in the new root. */
 static int
-place(const void *ctx, const struct base *b, const char *from, const char *to, bool file,
-      struct err *e)
+base_enter_place(const void *ctx, const struct base *b, const char *from, const char *to, bool file,
+                 struct err *e)
 {
     const char *source = mem_printf(ctx, "%s/%s", b->dir, from);
     char *target = mem_printf(ctx, "%s/root%s", b->dir, to);
@@ -45,15 +45,15 @@ place(const void *ctx, const struct base *b, const char *from, const char *to, b
 static int
 place_all(const void *ctx, const struct base *b, struct err *e)
 {
-    int r = place(ctx, b, "dev", "/dev", false, e);
+    int r = base_enter_place(ctx, b, "dev", "/dev", false, e);
     if (r == 0)
-        r = place(ctx, b, "sys", "/sys", false, e);
+        r = base_enter_place(ctx, b, "sys", "/sys", false, e);
     for (size_t i = 0; i < b->n_roots && r == 0; i++) {
         const struct mounts_root *m = &b->roots[i];
         bool etc = strcmp(m->path, "/etc") == 0;
         if (m->kind == 'd' || m->kind == 'f')
-            r = place(ctx, b, etc ? "etc" : mem_printf(ctx, "root-of%s", m->path), m->path,
-                      m->kind == 'f', e);
+            r = base_enter_place(ctx, b, etc ? "etc" : mem_printf(ctx, "root-of%s", m->path),
+                                 m->path, m->kind == 'f', e);
     }
     return r;
 }

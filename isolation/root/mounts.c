@@ -76,9 +76,10 @@ add_string(struct builder *b, const char *s)
     return (uint32_t)(b->used - n);
 }
 
-/* Strings are offsets into b->strings plus one until finish() knows where they start; 0 is none. */
+/* Strings are offsets into b->strings plus one until mounts_finish() knows where they start; 0 is
+ * none. */
 static struct mounts_op *
-add(struct builder *b, uint16_t kind, const char *source, const char *target, uint16_t flags)
+mounts_add(struct builder *b, uint16_t kind, const char *source, const char *target, uint16_t flags)
 {
     static struct mounts_op nowhere;
     if (b->n == MOUNTS_OPS_MAX) {
@@ -96,7 +97,7 @@ add(struct builder *b, uint16_t kind, const char *source, const char *target, ui
 }
 
 static struct mounts_plan *
-finish(struct builder *b)
+mounts_finish(struct builder *b)
 {
     size_t head = sizeof(struct mounts_plan) + b->n * sizeof(struct mounts_op);
     size_t bytes = head + b->used;
@@ -145,7 +146,7 @@ clean_target(const void *ctx, const char *target)
 
 /* Is `path` the same as `dir` or below it? Both clean and relative. */
 static bool
-within(const char *path, const char *dir)
+mounts_within(const char *path, const char *dir)
 {
     size_t n = strlen(dir);
     return strncmp(path, dir, n) == 0 && (path[n] == 0 || path[n] == '/');
@@ -154,11 +155,11 @@ within(const char *path, const char *dir)
 /* A target may not cover, nor lie in, what the plan itself mounts: nothing can be made in a
  * read-only tree, and covering a mask would lift it. Below /alloc is the task's own. */
 static bool
-collides(const char *target, const char *own)
+mounts_collides(const char *target, const char *own)
 {
     if (strcmp(own, "alloc") == 0)
         return strcmp(target, own) == 0;
-    return within(target, own) || within(own, target);
+    return mounts_within(target, own) || mounts_within(own, target);
 }
 
 static int
@@ -171,10 +172,10 @@ check_target(const struct mounts_spec *s, size_t i, const char *const *targets, 
                        "mount target \"%.256s\" is not a path below the task's root without \"..\"",
                        s->binds[i].target);
     for (size_t k = 0; k < ARRAY_LEN(reserved) && why == NULL; k++)
-        if (collides(t, reserved[k]))
+        if (mounts_collides(t, reserved[k]))
             why = reserved[k];
     for (size_t k = 0; k < s->n_roots && why == NULL; k++)
-        if (s->roots[k].kind != '-' && collides(t, s->roots[k].path + 1))
+        if (s->roots[k].kind != '-' && mounts_collides(t, s->roots[k].path + 1))
             why = s->roots[k].path + 1;
     if (why != NULL)
         return err_set(e, -ERR_INVALID,
@@ -197,45 +198,47 @@ add_roots(struct builder *b, const struct mounts_spec *s)
     for (size_t i = 0; i < s->n_roots; i++) {
         const struct mounts_root *r = &s->roots[i];
         if (r->kind == 'd')
-            add(b, MOUNTS_BIND, r->path, r->path + 1,
-                MOUNTS_F_READONLY | MOUNTS_F_RECURSIVE | MOUNTS_F_KEEP);
+            mounts_add(b, MOUNTS_BIND, r->path, r->path + 1,
+                       MOUNTS_F_READONLY | MOUNTS_F_RECURSIVE | MOUNTS_F_KEEP);
         else if (r->kind == 'f')
-            add(b, MOUNTS_BIND, r->path, r->path + 1,
-                MOUNTS_F_READONLY | MOUNTS_F_FILE | MOUNTS_F_KEEP);
+            mounts_add(b, MOUNTS_BIND, r->path, r->path + 1,
+                       MOUNTS_F_READONLY | MOUNTS_F_FILE | MOUNTS_F_KEEP);
         else if (r->kind == 'l')
-            add(b, MOUNTS_LINK, r->link, r->path + 1, 0);
+            mounts_add(b, MOUNTS_LINK, r->link, r->path + 1, 0);
     }
 }
 
 static void
 add_kernel(struct builder *b, const struct mounts_spec *s)
 {
-    add(b, MOUNTS_PROC, s->proc_pids ? "subset=pid" : NULL, "proc", 0);
+    mounts_add(b, MOUNTS_PROC, s->proc_pids ? "subset=pid" : NULL, "proc", 0);
     for (size_t i = 0; i < ARRAY_LEN(of_proc); i++) {
         const char *target = of_proc[i].path + 1;
         if (s->proc_absent >> i & 1)
             continue;
         if (of_proc[i].how == HIDE_FILE)
-            add(b, MOUNTS_MASK, "/dev/null", target, MOUNTS_F_OPTIONAL | MOUNTS_F_FILE);
+            mounts_add(b, MOUNTS_MASK, "/dev/null", target, MOUNTS_F_OPTIONAL | MOUNTS_F_FILE);
         else if (of_proc[i].how == HIDE_DIR)
-            add(b, MOUNTS_MASK, "/" MOUNTS_EMPTY, target, MOUNTS_F_OPTIONAL);
+            mounts_add(b, MOUNTS_MASK, "/" MOUNTS_EMPTY, target, MOUNTS_F_OPTIONAL);
         else
-            add(b, MOUNTS_READONLY, NULL, target, MOUNTS_F_OPTIONAL | MOUNTS_F_READONLY);
+            mounts_add(b, MOUNTS_READONLY, NULL, target, MOUNTS_F_OPTIONAL | MOUNTS_F_READONLY);
     }
     if (s->uid == 0 && s->id_base == 0) /* the shim's, which are root's: oom_score_adj, autogroup */
-        add(b, MOUNTS_READONLY, NULL, "proc/1", MOUNTS_F_READONLY);
-    add(b, MOUNTS_BIND, "/sys", "sys", MOUNTS_F_READONLY | MOUNTS_F_RECURSIVE | MOUNTS_F_KEEP);
+        mounts_add(b, MOUNTS_READONLY, NULL, "proc/1", MOUNTS_F_READONLY);
+    mounts_add(b, MOUNTS_BIND, "/sys", "sys",
+               MOUNTS_F_READONLY | MOUNTS_F_RECURSIVE | MOUNTS_F_KEEP);
     /* after the masks, whose source is in it */
-    add(b, MOUNTS_BIND, "/dev", "dev",
-        MOUNTS_F_READONLY | MOUNTS_F_RECURSIVE | MOUNTS_F_KEEP | MOUNTS_F_DEVICES);
-    add(b, MOUNTS_DEVPTS, NULL, "dev/pts", 0)->gid = s->id_base + TTY_GID;
+    mounts_add(b, MOUNTS_BIND, "/dev", "dev",
+               MOUNTS_F_READONLY | MOUNTS_F_RECURSIVE | MOUNTS_F_KEEP | MOUNTS_F_DEVICES);
+    mounts_add(b, MOUNTS_DEVPTS, NULL, "dev/pts", 0)->gid = s->id_base + TTY_GID;
     if (s->kvm != NULL)
-        add(b, MOUNTS_BIND, s->kvm, "dev/kvm", MOUNTS_F_FILE | MOUNTS_F_DEVICES | MOUNTS_F_NOEXEC);
+        mounts_add(b, MOUNTS_BIND, s->kvm, "dev/kvm",
+                   MOUNTS_F_FILE | MOUNTS_F_DEVICES | MOUNTS_F_NOEXEC);
     if (s->host_ipc) {
-        add(b, MOUNTS_BIND, "/dev/shm", "dev/shm", 0);
+        mounts_add(b, MOUNTS_BIND, "/dev/shm", "dev/shm", 0);
         return;
     }
-    struct mounts_op *op = add(b, MOUNTS_TMPFS, NULL, "dev/shm", MOUNTS_F_NOEXEC);
+    struct mounts_op *op = mounts_add(b, MOUNTS_TMPFS, NULL, "dev/shm", MOUNTS_F_NOEXEC);
     op->size = s->shm_bytes ? s->shm_bytes : SHM_DEFAULT_BYTES;
     op->mode = 01777;
 }
@@ -263,15 +266,15 @@ mounts_plan(const void *ctx, const struct mounts_spec *s, struct mounts_plan **r
     struct builder b = {.ctx = tmp, .e = e};
     b.ops = mem_array(tmp, struct mounts_op, MOUNTS_OPS_MAX);
     uint16_t own = s->id_base != 0 ? MOUNTS_F_IDMAP : 0;
-    add(&b, MOUNTS_ROOT, s->task_dir, NULL, own);
+    mounts_add(&b, MOUNTS_ROOT, s->task_dir, NULL, own);
     add_roots(&b, s);
     if (s->resolv != NULL)
-        add(&b, MOUNTS_BIND, s->resolv, "etc/resolv.conf",
-            MOUNTS_F_READONLY | MOUNTS_F_FILE | MOUNTS_F_NOEXEC);
+        mounts_add(&b, MOUNTS_BIND, s->resolv, "etc/resolv.conf",
+                   MOUNTS_F_READONLY | MOUNTS_F_FILE | MOUNTS_F_NOEXEC);
     add_kernel(&b, s);
-    add(&b, MOUNTS_BIND, s->alloc_dir, "alloc", own);
-    struct mounts_op *op =
-        add(&b, MOUNTS_TMPFS, NULL, "secrets", MOUNTS_F_NOEXEC | (s->noswap ? MOUNTS_F_NOSWAP : 0));
+    mounts_add(&b, MOUNTS_BIND, s->alloc_dir, "alloc", own);
+    struct mounts_op *op = mounts_add(&b, MOUNTS_TMPFS, NULL, "secrets",
+                                      MOUNTS_F_NOEXEC | (s->noswap ? MOUNTS_F_NOSWAP : 0));
     op->size = s->secrets_bytes ? s->secrets_bytes : SECRETS_DEFAULT_BYTES;
     op->mode = 0700;
     op->uid = s->id_base + s->uid;
@@ -279,12 +282,12 @@ mounts_plan(const void *ctx, const struct mounts_spec *s, struct mounts_plan **r
     for (size_t i = 0; i < s->n_binds; i++) {
         unsigned flags = own | (s->binds[i].read_only ? MOUNTS_F_READONLY : 0u);
         flags |= s->binds[i].file ? MOUNTS_F_FILE : MOUNTS_F_RECURSIVE;
-        add(&b, MOUNTS_BIND, s->binds[i].source, targets[i], (uint16_t)flags);
+        mounts_add(&b, MOUNTS_BIND, s->binds[i].source, targets[i], (uint16_t)flags);
     }
-    add(&b, MOUNTS_ENTER, NULL, NULL, 0);
+    mounts_add(&b, MOUNTS_ENTER, NULL, NULL, 0);
     if (b.code < 0)
         return b.code;
-    *ret = talloc_steal(ctx, finish(&b));
+    *ret = talloc_steal(ctx, mounts_finish(&b));
     return 0;
 }
 

@@ -33,7 +33,7 @@ struct apply {
 
 /* Names the step that failed; passes the result through. */
 static long
-step(struct apply *a, const char *what, long r)
+mounts_apply_step(struct apply *a, const char *what, long r)
 {
     if (r < 0)
         a->what = what;
@@ -57,7 +57,7 @@ open_at(long dirfd, const char *path, uint64_t flags, uint64_t resolve)
 static long
 make_parents(struct apply *a, const char *path, const char **name)
 {
-    long dir = step(a, "dup", RAW(SYS_fcntl, a->root, F_DUPFD_CLOEXEC, 0));
+    long dir = mounts_apply_step(a, "dup", RAW(SYS_fcntl, a->root, F_DUPFD_CLOEXEC, 0));
     while (dir >= 0) {
         const char *slash = strchr(path, '/');
         if (slash == NULL) {
@@ -68,7 +68,7 @@ make_parents(struct apply *a, const char *path, const char **name)
         size_t n = (size_t)(slash - path);
         if (n >= sizeof(part)) {
             raw_close(dir);
-            return step(a, "target", -ENAMETOOLONG);
+            return mounts_apply_step(a, "target", -ENAMETOOLONG);
         }
         memcpy(part, path, n);
         part[n] = 0;
@@ -78,7 +78,7 @@ make_parents(struct apply *a, const char *path, const char **name)
         if (r == 0)
             r = open_at(dir, part, O_PATH | O_DIRECTORY, RESOLVE_BENEATH);
         raw_close(dir);
-        dir = step(a, "make target directory", r);
+        dir = mounts_apply_step(a, "make target directory", r);
         path = slash + 1;
     }
     return dir;
@@ -98,9 +98,9 @@ make_target(struct apply *a, const char *path)
     } else {
         r = RAW(SYS_mkdirat, dir, name, 0755);
     }
-    r = step(a, "make target", r == -EEXIST ? 0 : r);
+    r = mounts_apply_step(a, "make target", r == -EEXIST ? 0 : r);
     if (r >= 0)
-        r = step(a, "open target", open_at(dir, name, O_PATH, RESOLVE_BENEATH));
+        r = mounts_apply_step(a, "open target", open_at(dir, name, O_PATH, RESOLVE_BENEATH));
     raw_close(dir);
     return r;
 }
@@ -112,7 +112,7 @@ open_target(struct apply *a, bool make)
     long fd = open_at(a->root, path, O_PATH, RESOLVE_BENEATH);
     if (fd == -ENOENT && make)
         return make_target(a, path);
-    return step(a, "open target", fd);
+    return mounts_apply_step(a, "open target", fd);
 }
 
 /* What lies below /proc may only be covered when it really is there: a raced symbolic link at this
@@ -123,15 +123,15 @@ enter_proc(struct apply *a)
 {
     if (a->in_proc)
         return 0;
-    long fd = step(a, "open /proc", open_at(a->root, "proc", O_PATH, RESOLVE_BENEATH));
+    long fd = mounts_apply_step(a, "open /proc", open_at(a->root, "proc", O_PATH, RESOLVE_BENEATH));
     if (fd < 0)
         return fd;
     struct statfs s;
-    long r = step(a, "statfs", RAW(SYS_fstatfs, fd, &s));
+    long r = mounts_apply_step(a, "statfs", RAW(SYS_fstatfs, fd, &s));
     if (r == 0 && s.f_type != PROC_SUPER_MAGIC)
-        r = step(a, "target is not on procfs", -EXDEV);
+        r = mounts_apply_step(a, "target is not on procfs", -EXDEV);
     if (r == 0)
-        r = step(a, "fchdir", RAW(SYS_fchdir, fd));
+        r = mounts_apply_step(a, "fchdir", RAW(SYS_fchdir, fd));
     raw_close(fd);
     a->in_proc = r == 0;
     return r;
@@ -169,7 +169,7 @@ static long
 take_tree(struct apply *a)
 {
     if (a->n_trees == 0)
-        return step(a, "no tree for it", -EBADF);
+        return mounts_apply_step(a, "no tree for it", -EBADF);
     a->n_trees--;
     return *a->trees++;
 }
@@ -181,8 +181,8 @@ do_root(struct apply *a)
     if (tree < 0)
         return tree;
     a->root = tree;
-    return step(a, "move_mount",
-                RAW(SYS_move_mount, tree, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH));
+    return mounts_apply_step(a, "move_mount",
+                             RAW(SYS_move_mount, tree, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH));
 }
 
 /* Our copy of the namespace has a copy of each template: it is moved, not copied again. A name
@@ -194,14 +194,14 @@ move_template(struct apply *a)
     const char *from = mounts_str(a->plan, a->op->source), *to = mounts_str(a->plan, a->op->target);
     long r = -ENOENT;
     if (strchr(to, '/') == NULL)
-        r = step(a, "move_mount", RAW(SYS_move_mount, AT_FDCWD, from, a->root, to, 0));
+        r = mounts_apply_step(a, "move_mount", RAW(SYS_move_mount, AT_FDCWD, from, a->root, to, 0));
     if (r == 0)
         return r;
     long target = open_target(a, true); /* which also says what is wrong with it */
     if (target < 0)
         return target;
-    r = step(a, "move_mount",
-             RAW(SYS_move_mount, AT_FDCWD, from, target, "", MOVE_MOUNT_T_EMPTY_PATH));
+    r = mounts_apply_step(a, "move_mount",
+                          RAW(SYS_move_mount, AT_FDCWD, from, target, "", MOVE_MOUNT_T_EMPTY_PATH));
     raw_close(target);
     return r;
 }
@@ -216,9 +216,9 @@ do_bind(struct apply *a)
         return tree;
     long target = open_target(a, true);
     long r = target < 0 ? target
-                        : step(a, "move_mount",
-                               RAW(SYS_move_mount, tree, "", target, "",
-                                   MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
+                        : mounts_apply_step(a, "move_mount",
+                                            RAW(SYS_move_mount, tree, "", target, "",
+                                                MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
     raw_close(target);
     raw_close(tree);
     return r;
@@ -231,20 +231,21 @@ do_mask(struct apply *a)
     static const char below[] = "proc/";
     const char *name = mounts_str(a->plan, a->op->target);
     if (memcmp(name, below, sizeof(below) - 1) != 0)
-        return step(a, "target is not below /proc", -EINVAL);
+        return mounts_apply_step(a, "target is not below /proc", -EINVAL);
     name += sizeof(below) - 1;
     long r = enter_proc(a);
     if (r < 0)
         return r;
     bool mask = a->op->kind == MOUNTS_MASK;
     const char *from = mask ? mounts_str(a->plan, a->op->source) : name;
-    r = step(a, "mount (bind)", RAW(SYS_mount, from, name, NULL, MS_BIND, NULL));
+    r = mounts_apply_step(a, "mount (bind)", RAW(SYS_mount, from, name, NULL, MS_BIND, NULL));
     if (r == -ENOENT && (a->op->flags & MOUNTS_F_OPTIONAL))
         return 0;
     if (r == 0 && !mask) /* all of them: mount(2) replaces attributes */
-        r = step(a, "mount (remount)",
-                 RAW(SYS_mount, NULL, name, NULL,
-                     MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL));
+        r = mounts_apply_step(
+            a, "mount (remount)",
+            RAW(SYS_mount, NULL, name, NULL,
+                MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL));
     return r;
 }
 
@@ -256,10 +257,10 @@ mount_here(struct apply *a, const char *type, unsigned long flags, const char *o
     long target = open_target(a, true);
     if (target < 0)
         return target;
-    long r = step(a, "fchdir", RAW(SYS_fchdir, target));
+    long r = mounts_apply_step(a, "fchdir", RAW(SYS_fchdir, target));
     a->in_proc = false;
     if (r == 0)
-        r = step(a, "mount", RAW(SYS_mount, type, ".", type, flags, options));
+        r = mounts_apply_step(a, "mount", RAW(SYS_mount, type, ".", type, flags, options));
     raw_close(target);
     return r;
 }
@@ -306,16 +307,16 @@ do_link(struct apply *a)
     long r = RAW(SYS_symlinkat, mounts_str(a->plan, a->op->source), dir, name);
     if (dir != a->root)
         raw_close(dir);
-    return step(a, "symlink", r == -EEXIST ? 0 : r);
+    return mounts_apply_step(a, "symlink", r == -EEXIST ? 0 : r);
 }
 
 /* The task's root lies on that of the namespace, which is an empty read-only directory by now. */
 static long
 do_enter(struct apply *a)
 {
-    long r = step(a, "fchdir", RAW(SYS_fchdir, a->root));
+    long r = mounts_apply_step(a, "fchdir", RAW(SYS_fchdir, a->root));
     if (r == 0)
-        r = step(a, "chroot", RAW(SYS_chroot, "."));
+        r = mounts_apply_step(a, "chroot", RAW(SYS_chroot, "."));
     return r;
 }
 
@@ -323,7 +324,7 @@ static long
 do_op(struct apply *a)
 {
     if (a->root < 0 && a->op->kind != MOUNTS_ROOT)
-        return step(a, "plan without root", -EINVAL);
+        return mounts_apply_step(a, "plan without root", -EINVAL);
     switch (a->op->kind) {
     case MOUNTS_ROOT:
         return do_root(a);
@@ -344,7 +345,7 @@ do_op(struct apply *a)
     case MOUNTS_ENTER:
         return do_enter(a);
     default:
-        return step(a, "unknown operation", -EINVAL);
+        return mounts_apply_step(a, "unknown operation", -EINVAL);
     }
 }
 

@@ -20,7 +20,7 @@ mounts_trees(const struct mounts_plan *plan)
 }
 
 static uint64_t
-attributes(uint32_t flags)
+mounts_open_attributes(uint32_t flags)
 {
     uint64_t set = MOUNT_ATTR_NOSUID;
     if (!(flags & MOUNTS_F_DEVICES))
@@ -51,7 +51,7 @@ open_one(const struct mounts_plan *plan, const struct mounts_op *op, int userns,
     if (tree < 0)
         return tree;
     *what = "mount_setattr";
-    struct mount_attr attr = {.attr_set = attributes(op->flags)};
+    struct mount_attr attr = {.attr_set = mounts_open_attributes(op->flags)};
     if (op->flags & MOUNTS_F_IDMAP) {
         *what = "mount_setattr (id-mapped)";
         attr.attr_set |= MOUNT_ATTR_IDMAP;

@@ -26,7 +26,7 @@ verity_probe(int dir, struct err *e)
 }
 
 static const char *
-why(const char *step, int error)
+verity_why(const char *step, int error)
 {
     if (str_eq(step, VERITY_KIND))
         return error == EISDIR   ? "is a directory: name each file in it"
@@ -58,7 +58,7 @@ why(const char *step, int error)
 
 /* The restart policy may try again what may have passed by then. */
 static int
-code(int error)
+verity_code(int error)
 {
     return error == ETXTBSY                     ? -ETXTBSY
            : error == ENOSPC || error == EDQUOT ? -ENOSPC
@@ -70,13 +70,13 @@ verity_explain(const char *path, const char *step, int error,
                const uint8_t digest[VERITY_DIGEST_BYTES], struct err *e)
 {
     char text[DIGEST_TEXT];
-    const char *words = why(step, error);
+    const char *words = verity_why(step, error);
     if (str_eq(step, VERITY_DIGEST))
         err_set(e, -ERR_POLICY,
                 "verity: \"%s\" is not the file that the job names by its digest: it has %s", path,
                 digest_format(digest, text));
     else if (words != NULL)
-        err_set(e, code(error), "verity: \"%s\" %s", path, words);
+        err_set(e, verity_code(error), "verity: \"%s\" %s", path, words);
     else
         err_errno(e, error, "verity: %s \"%s\"", step, path);
 }

@@ -67,7 +67,7 @@ check_kind(long fd)
 /* Two tasks of an allocation may want the same file: one of them is told EBUSY, and EEXIST a moment
  * before the kernel can measure. */
 static long
-enable(long fd, uint8_t ret[VERITY_DIGEST_BYTES], const char **what)
+verity_seal_enable(long fd, uint8_t ret[VERITY_DIGEST_BYTES], const char **what)
 {
     const struct fsverity_enable_arg a = {.version = 1,
                                           .hash_algorithm = FS_VERITY_HASH_ALG_SHA256,
@@ -102,7 +102,7 @@ verity_seal(const char *path, uint8_t ret[VERITY_DIGEST_BYTES], const char **wha
         r = verity_measure(fd, ret);
     }
     if (r == -ENODATA)
-        r = enable(fd, ret, what);
+        r = verity_seal_enable(fd, ret, what);
     if (r == 0)
         return fd;
     raw_close(fd);

@@ -29,7 +29,7 @@ shim_audit_send(int sock, int listener)
 }
 
 static void
-count(struct record_run *run, uint32_t nr)
+audit_count(struct record_run *run, uint32_t nr)
 {
     for (unsigned i = 0; i < RECORD_CALLS_MAX; i++) {
         struct record_call *d = &run->denied[i];
@@ -51,7 +51,7 @@ stop_listening(struct shim_audit *a)
 
 /* One call. Does not wait: poll(2) has told of it, and nobody else takes it. */
 static void
-answer(struct shim_audit *a, struct record_run *run)
+audit_answer(struct shim_audit *a, struct record_run *run)
 {
     struct seccomp_notif call = {0};
     long r = RAW(SYS_ioctl, a->listener, SECCOMP_IOCTL_NOTIF_RECV, &call);
@@ -63,7 +63,7 @@ answer(struct shim_audit *a, struct record_run *run)
     }
     const struct seccomp_notif_resp denied = {.id = call.id, .error = -EPERM};
     (void)RAW(SYS_ioctl, a->listener, SECCOMP_IOCTL_NOTIF_SEND, &denied);
-    count(run, (uint32_t)call.data.nr);
+    audit_count(run, (uint32_t)call.data.nr);
     a->unwritten = true;
 }
 
@@ -73,7 +73,7 @@ shim_audit_turn(struct shim_audit *a, int revents, struct record_run *run)
     if (a->listener < 0)
         return false;
     if (revents & POLLIN)
-        answer(a, run);
+        audit_answer(a, run);
     else if (revents != 0) /* nobody has the filter any more, or it cannot be watched */
         stop_listening(a);
     if (!a->unwritten)

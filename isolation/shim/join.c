@@ -47,7 +47,7 @@ static struct {
 /* --- the start --- */
 
 static long
-enter(const struct plan_header *h, const char **what)
+join_enter(const struct plan_header *h, const char **what)
 {
     long r = 0;
     *what = "setns to the host's mounts";
@@ -142,7 +142,7 @@ make_streams(const struct plan_header *h, const char **what)
 }
 
 static long
-begin(const struct plan_header *h, const char **what)
+join_begin(const struct plan_header *h, const char **what)
 {
     const struct confine *c = (const void *)plan_text(h, h->confine);
     (void)RAW(SYS_umask, 0022);
@@ -159,10 +159,10 @@ begin(const struct plan_header *h, const char **what)
 }
 
 static void
-start(struct plan_header *h, struct shim_status *st)
+join_start(struct plan_header *h, struct shim_status *st)
 {
     const char *what = "";
-    long r = enter(h, &what);
+    long r = join_enter(h, &what);
     if (r < 0) {
         shim_fail(st, SHIM_JOIN, r, what);
         return;
@@ -172,7 +172,7 @@ start(struct plan_header *h, struct shim_status *st)
         shim_fail(st, SHIM_TERMINAL, r, what);
         return;
     }
-    r = begin(h, &what);
+    r = join_begin(h, &what);
     if (r < 0) {
         shim_fail(st, SHIM_BEGIN, r, what);
         return;
@@ -243,7 +243,7 @@ end_session(uint32_t flags)
 /* 1: the program has ended; 0: not yet; or -errno. Reaps others, which are ours without a pid
  * namespace. */
 static long
-look(siginfo_t *info, int flags)
+join_look(siginfo_t *info, int flags)
 {
     for (;;) {
         info->si_pid = 0;
@@ -259,7 +259,7 @@ look(siginfo_t *info, int flags)
 }
 
 static void
-watch(uint32_t flags)
+join_watch(uint32_t flags)
 {
     siginfo_t info = {0};
     long ended = 0;
@@ -272,11 +272,11 @@ watch(uint32_t flags)
         over = (r < 0 && r != -EINTR) || p[1].revents != 0 || p[2].revents != 0;
         char dropped[128];
         (void)RAW(SYS_read, joiner.signals, dropped, sizeof(dropped));
-        ended = look(&info, WNOHANG);
+        ended = join_look(&info, WNOHANG);
     }
     if (ended <= 0) {
         (void)RAW(SYS_pidfd_send_signal, joiner.pidfd, SIGKILL, NULL, 0);
-        ended = look(&info, 0);
+        ended = join_look(&info, 0);
     }
     struct exec_exit x = {.signal = SIGKILL};
     if (ended > 0 && info.si_code == CLD_EXITED)
@@ -308,7 +308,7 @@ shim_join(int status)
     if (r < 0)
         shim_fail(&st, SHIM_PLAN, r, "plan");
     else
-        start(h, &st);
+        join_start(h, &st);
     bool runs = st.stage == SHIM_RUNS;
     shim_send(status, &st, sizeof(st), joiner.ours, runs ? joiner.n_ours : 0);
     if (!runs)
@@ -322,6 +322,6 @@ shim_join(int status)
         raw_close(joiner.streams[i]);
     uint32_t flags = h->flags;
     shim_forget_start();
-    watch(flags);
+    join_watch(flags);
     return 0;
 }

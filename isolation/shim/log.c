@@ -57,7 +57,7 @@ shim_log_open(struct shim_log *l)
 
 /* On to the next name; the oldest goes. */
 static void
-advance(struct shim_log *l)
+log_advance(struct shim_log *l)
 {
     l->index++;
     while (l->index - l->first >= l->files_max) {
@@ -68,11 +68,11 @@ advance(struct shim_log *l)
 }
 
 static void
-rotate(struct shim_log *l)
+log_rotate(struct shim_log *l)
 {
     raw_close(l->file);
     l->file = -1;
-    advance(l);
+    log_advance(l);
 }
 
 /* A name that is taken by something else than a file of ours is passed over for the next write. */
@@ -81,13 +81,13 @@ open_or_pass(struct shim_log *l)
 {
     int r = shim_log_open(l);
     if (r == -ELOOP || r == -EISDIR || r == -ENXIO || r == -EINVAL)
-        advance(l);
+        log_advance(l);
     return r;
 }
 
 /* Takes bytes out of the pipe that have nowhere to go. */
 static long
-discard(struct shim_log *l, uint64_t max)
+log_discard(struct shim_log *l, uint64_t max)
 {
     char scratch[SCRATCH];
     long n = RAW(SYS_read, l->pipe, scratch, max < SCRATCH ? max : SCRATCH);
@@ -98,7 +98,7 @@ discard(struct shim_log *l, uint64_t max)
 
 /* Where splice is not supported by the file system. What cannot be written leaves no hole. */
 static long
-copy(struct shim_log *l, uint64_t max)
+log_copy(struct shim_log *l, uint64_t max)
 {
     char scratch[SCRATCH];
     long n = RAW(SYS_read, l->pipe, scratch, max < SCRATCH ? max : SCRATCH);
@@ -115,10 +115,10 @@ copy(struct shim_log *l, uint64_t max)
 }
 
 static long
-move(struct shim_log *l)
+log_move(struct shim_log *l)
 {
     if (l->file < 0 && open_or_pass(l) < 0)
-        return discard(l, SCRATCH);
+        return log_discard(l, SCRATCH);
     if (l->bytes >= l->bytes_max) {
         /* an empty file would push an old one out: rotate when there is something to write */
         struct pollfd p = {.fd = l->pipe, .events = POLLIN};
@@ -127,18 +127,18 @@ move(struct shim_log *l)
             p.revents = POLLIN; /* a limit of no descriptor at all */
         if ((p.revents & POLLIN) == 0)
             return (p.revents & (POLLHUP | POLLERR)) != 0 ? 0 : -EAGAIN;
-        rotate(l);
+        log_rotate(l);
         if (open_or_pass(l) < 0)
-            return discard(l, SCRATCH);
+            return log_discard(l, SCRATCH);
     }
     uint64_t room = l->bytes_max > l->bytes ? l->bytes_max - l->bytes : 1;
     int64_t at = (int64_t)l->bytes;
     long n = RAW(SYS_splice, l->pipe, NULL, l->file, &at, room < CHUNK ? room : CHUNK,
                  2 /* SPLICE_F_NONBLOCK */);
     if (n == -EINVAL)
-        return copy(l, room);
+        return log_copy(l, room);
     if (n < 0 && n != -EAGAIN && n != -EINTR)
-        return discard(l, SCRATCH); /* disk full, quota, file size limit */
+        return log_discard(l, SCRATCH); /* disk full, quota, file size limit */
     if (n > 0)
         l->bytes += (uint64_t)n;
     return n;
@@ -148,7 +148,7 @@ bool
 shim_log_pump(struct shim_log *l, unsigned rounds)
 {
     while (l->pipe >= 0 && rounds-- > 0) {
-        long n = move(l);
+        long n = log_move(l);
         if (n == -EAGAIN || n == -EINTR)
             break;
         if (n <= 0) {

@@ -117,7 +117,7 @@ shim_send(int sock, const void *p, size_t n, const int *fds, size_t n_fds)
 /* --- the pad --- */
 
 static void
-answer(long pid, int pidfd)
+pad_send_pidfd(long pid, int pidfd)
 {
     struct pad_answer a = {.pid = (int32_t)pid};
     shim_send(PAD_FD, &a, sizeof(a), &pidfd, pidfd >= 0);
@@ -198,7 +198,7 @@ shim_pad(char *title, size_t title_size)
         if (r == 0)
             return become_shim(title, title_size);
         (void)RAW(SYS_sched_yield); /* where the shim waits for our processor it goes first */
-        answer(r, pidfd);
+        pad_send_pidfd(r, pidfd);
         (void)RAW(SYS_close_range, PAD_FD_END, ~0u, 0);
         if (go_home() < 0) /* never in a task's namespaces; the warden starts another pad */
             return 1;

@@ -194,7 +194,7 @@ own_by(uint32_t id_base)
 
 /* What the payload inherits. */
 static int
-begin(const struct plan_header *h, struct shim_status *st)
+shim_begin(const struct plan_header *h, struct shim_status *st)
 {
     const char *what = "";
     if (h->flags & PLAN_SUBREAPER)
@@ -206,7 +206,7 @@ begin(const struct plan_header *h, struct shim_status *st)
 }
 
 static int
-build(const struct plan_header *h, struct shim_status *st)
+shim_build(const struct plan_header *h, struct shim_status *st)
 {
     if (h->mounts != 0) {
         struct mounts_fail f = {.what = "securebits"};
@@ -258,7 +258,7 @@ seal_each(const struct plan_header *h, int *program, struct shim_status *st)
  * *program. Their hashes are the allocation's on disk: no limit on that is passed, which the
  * capability would. */
 static int
-seal(const struct plan_header *h, int *program, struct shim_status *st)
+shim_seal(const struct plan_header *h, int *program, struct shim_status *st)
 {
     if (h->verity.n == 0)
         return 0;
@@ -302,18 +302,18 @@ await_rest(struct shim_status *st)
 
 /* The payload prepares itself while its root is built, unless it needs something of that. */
 static int
-start(struct plan_header *h, struct shim_status *st)
+shim_start(struct plan_header *h, struct shim_status *st)
 {
     int write_ends[2], pidfd = -1, program = 0;
     bool early = shim.n_trees > 0 && h->apparmor == 0 && h->verity.n == 0;
     (void)RAW(SYS_umask, 0022);
     choose_streams(h, write_ends);
-    if (begin(h, st) < 0)
+    if (shim_begin(h, st) < 0)
         return -1;
     if (early && clone_payload(h, write_ends, 0, shim.trees[0], &pidfd, st) < 0)
         return -1;
-    if (await_rest(st) < 0 || open_logs(h, write_ends, st) < 0 || build(h, st) < 0 ||
-        seal(h, &program, st) < 0)
+    if (await_rest(st) < 0 || open_logs(h, write_ends, st) < 0 || shim_build(h, st) < 0 ||
+        shim_seal(h, &program, st) < 0)
         return -1;
     if (!early && clone_payload(h, write_ends, program, -1, &pidfd, st) < 0)
         return -1;
@@ -359,7 +359,7 @@ holder_is_gone(void)
 
 /* Reaps everything that has ended; true when the payload is among it. */
 static bool
-reap(bool oom)
+shim_reap(bool oom)
 {
     bool ended = false;
     for (;;) {
@@ -401,7 +401,7 @@ take_signals(bool isolated)
 }
 
 static void
-watch(uint32_t flags)
+shim_watch(uint32_t flags)
 {
     bool oom = (flags & PLAN_OOM) != 0;
     bool ended = false;
@@ -422,7 +422,7 @@ watch(uint32_t flags)
                 (void)shim_log_pump(&shim.logs[i], PUMP_ROUNDS);
         if (r < 0 || p[0].revents != 0) {
             take_signals((flags & PLAN_ISOLATED) != 0);
-            ended = reap(oom);
+            ended = shim_reap(oom);
         }
         if (!ended && shim_audit_turn(&shim.audit, r < 0 ? POLLERR : p[3].revents, &shim.run))
             record_write(1);
@@ -440,7 +440,7 @@ watch(uint32_t flags)
 
 /* With everything that it was given, up to the running payload. */
 static struct plan_header *
-launch(struct shim_status *st)
+shim_launch(struct shim_status *st)
 {
     struct plan_header *h = NULL;
     const char *what = "plan";
@@ -458,7 +458,7 @@ launch(struct shim_status *st)
         r = shim.signals < 0 ? shim.signals : shim_map_plan(shim.fds[SHIM_FD_PLAN], &h);
     if (r < 0)
         shim_fail(st, SHIM_PLAN, r, what);
-    return st->stage == SHIM_RUNS && start(h, st) == 0 ? h : NULL;
+    return st->stage == SHIM_RUNS && shim_start(h, st) == 0 ? h : NULL;
 }
 
 int
@@ -472,7 +472,7 @@ shim_main(int status, bool isolated)
     long r = shim_await_work(status, shim.fds, shim.trees, &shim.n_trees);
     if (r < 0)
         shim_fail(&st, SHIM_PLAN, r, "work");
-    struct plan_header *h = r > 0 && st.stage == SHIM_RUNS ? launch(&st) : NULL;
+    struct plan_header *h = r > 0 && st.stage == SHIM_RUNS ? shim_launch(&st) : NULL;
     if (h == NULL) {
         send_status(&st, -1);
         return 1;
@@ -483,6 +483,6 @@ shim_main(int status, bool isolated)
     raw_close(shim.fds[SHIM_FD_HOST]);
     raw_close(shim.fds[SHIM_FD_USERNS]);
     shim_forget_start();
-    watch(flags);
+    shim_watch(flags);
     return 0;
 }

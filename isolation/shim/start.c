@@ -3,10 +3,10 @@
  * From a plan to a running program: what a shim and a joiner (shim/join.c) have in common.
  * Free-standing.
  *
- * First what both do before, then payload(), the child: on a stack of its own it shares the memory
- * of its parent until execve, and may change nothing there but `launch`. Then the parent's side: it
- * gives up its privilege, takes the listener of the child's filter, and waits for the program to
- * run.
+ * First what both do before, then start_payload(), the child: on a stack of its own it shares the
+ * memory of its parent until execve, and may change nothing there but `launch`. Then the parent's
+ * side: it gives up its privilege, takes the listener of the child's filter, and waits for the
+ * program to run.
  */
 #include "isolation/shim/start.h"
 
@@ -83,7 +83,7 @@ shim_map_plan(int fd, struct plan_header **ret)
 
 /* Offsets become pointers. */
 static void
-strings(const struct plan_header *h, struct plan_strs s)
+start_strings(const struct plan_header *h, struct plan_strs s)
 {
     uint64_t *v = (uint64_t *)(void *)plan_text(h, s.at);
     for (uint32_t i = 0; i < s.n; i++)
@@ -140,7 +140,7 @@ bind_to_parent(uint32_t flags)
 }
 
 static long
-execute(const struct plan_header *h, bool by_fd)
+start_execute(const struct plan_header *h, bool by_fd)
 {
     char *const *paths = (char **)(void *)plan_text(h, h->paths.at);
     if (by_fd)
@@ -168,7 +168,7 @@ is_script(int fd)
 
 /* The child. */
 static void
-payload(void)
+start_payload(void)
 {
     const struct shim_payload *p = launch.of;
     const struct plan_header *h = p->plan;
@@ -208,7 +208,7 @@ payload(void)
     if (r >= 0) {
         stage = SHIM_EXEC;
         what = "execve";
-        r = execute(h, p->program > 0);
+        r = start_execute(h, p->program > 0);
     }
     shim_fail(&launch.failed, stage, r, what);
     for (;;)
@@ -237,7 +237,7 @@ clone_payload(void *stack, int *pidfd)
             a.flags |= CLONE_NEWCGROUP;
     }
     launch.prepares = 1;
-    return raw_clone(&a, sizeof(a), payload);
+    return raw_clone(&a, sizeof(a), start_payload);
 }
 
 /* Never watch a task with privilege. */
@@ -273,9 +273,9 @@ await_program(void)
 long
 shim_clone_payload(const struct shim_payload *p, int *pidfd, struct shim_status *st)
 {
-    strings(p->plan, p->plan->paths);
-    strings(p->plan, p->plan->args);
-    strings(p->plan, p->plan->env);
+    start_strings(p->plan, p->plan->paths);
+    start_strings(p->plan, p->plan->args);
+    start_strings(p->plan, p->plan->env);
     launch.of = p;
     /* who joins a pid namespace stays outside of it, and is nobody there */
     launch.parent =

@@ -21,7 +21,7 @@
 /* What came of a try; the log has what is missing. `quiet`: how the host is, the node's attributes
  * say so. */
 static void
-tell(const struct warden *w, struct fact *f, const struct err *e, bool quiet, const char *what)
+bpf_tell(const struct warden *w, struct fact *f, const struct err *e, bool quiet, const char *what)
 {
     fact_of(f, e);
     if (f->ok || !w->root || quiet)
@@ -50,11 +50,11 @@ bpf_start(struct warden *w)
         else
             (void)bpf_rows_open(&w->block, &bpf_rows_block, w->cgroup.fd, &block);
     }
-    tell(w, &w->can.bpf_net, &net, false,
-         "no network accounting, and no task with a network policy starts");
-    tell(w, &w->can.bpf_run, &run, false, "no accounting of waits and ends");
-    tell(w, &w->can.bpf_block, &block, block.code == -ERR_UNSUPPORTED,
-         "no accounting of requests to disks");
+    bpf_tell(w, &w->can.bpf_net, &net, false,
+             "no network accounting, and no task with a network policy starts");
+    bpf_tell(w, &w->can.bpf_run, &run, false, "no accounting of waits and ends");
+    bpf_tell(w, &w->can.bpf_block, &block, block.code == -ERR_UNSUPPORTED,
+             "no accounting of requests to disks");
 }
 
 void
@@ -77,7 +77,7 @@ bpf_remove(struct warden *w, const struct wtask *t)
 }
 
 static bool
-polices(const struct warden *w, const struct launch_spec *s)
+bpf_polices(const struct warden *w, const struct launch_spec *s)
 {
     return s->egress != NULL || s->bind != NULL || w->policy->egress != NULL ||
            w->policy->bind != NULL;
@@ -86,7 +86,7 @@ polices(const struct warden *w, const struct launch_spec *s)
 int
 bpf_check(struct warden *w, const struct launch_spec *s, const struct user *u, struct err *e)
 {
-    if (!polices(w, s))
+    if (!bpf_polices(w, s))
         return 0;
     if (!bpf_net_works(&w->net))
         return err_set(e, -ERR_UNSUPPORTED, "a network policy cannot be enforced here: %s",
@@ -105,8 +105,8 @@ bpf_check(struct warden *w, const struct launch_spec *s, const struct user *u, s
 }
 
 static int
-compile(const void *ctx, const char *what, const struct net_policy *const *policies, size_t n,
-        const struct netrules **ret, struct err *e)
+bpf_compile(const void *ctx, const char *what, const struct net_policy *const *policies, size_t n,
+            const struct netrules **ret, struct err *e)
 {
     struct netrules_side sides[NETRULES_SIDES_MAX];
     size_t used = 0;
@@ -132,8 +132,8 @@ compile_both(const struct warden *w, const void *ctx, const struct launch_spec *
     const struct net_policy *const out[] = {p->egress, p->metadata ? NULL : netrules_metadata(),
                                             p->agent_denied.n > 0 ? &agent : NULL, s->egress};
     const struct net_policy *const in[] = {p->bind, s->bind};
-    int r = compile(ctx, "egress", out, ARRAY_LEN(out), &ret->egress, e);
-    return r < 0 ? r : compile(ctx, "bind", in, ARRAY_LEN(in), &ret->bind, e);
+    int r = bpf_compile(ctx, "egress", out, ARRAY_LEN(out), &ret->egress, e);
+    return r < 0 ? r : bpf_compile(ctx, "bind", in, ARRAY_LEN(in), &ret->bind, e);
 }
 
 int
@@ -145,7 +145,7 @@ bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s, st
         bpf_rows_close(&w->run);
         bpf_rows_close(&w->block);
         bpf_start(w);
-        if (polices(w, s) && !bpf_net_works(&w->net))
+        if (bpf_polices(w, s) && !bpf_net_works(&w->net))
             return bpf_check(w, s, NULL, e);
     }
     (void)bpf_rows_add(&w->run, t->cgroup.id);

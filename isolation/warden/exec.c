@@ -74,7 +74,7 @@ read_tail(struct join *j, struct record *r, struct err *e)
 }
 
 static int
-authorise(struct warden *w, struct join *j, struct err *e)
+exec_authorise(struct warden *w, struct join *j, struct err *e)
 {
     struct record record;
     int r = read_tail(j, &record, e);
@@ -172,7 +172,7 @@ clone_joiner(struct warden *w, struct join *j, struct wexec *x, int status, stru
 /* --- sessions --- */
 
 static void
-deadline(struct warden *w, struct wexec *x, int64_t at_ns)
+exec_set_deadline(struct warden *w, struct wexec *x, int64_t at_ns)
 {
     w->n_exec_deadlines += at_ns != 0;
     w->n_exec_deadlines -= x->deadline_ns != 0;
@@ -181,9 +181,9 @@ deadline(struct warden *w, struct wexec *x, int64_t at_ns)
 
 /* The start is over: `e` says how. */
 static void
-started(struct warden *w, struct wexec *x, const struct err *e)
+exec_started(struct warden *w, struct wexec *x, const struct err *e)
 {
-    deadline(w, x, 0);
+    exec_set_deadline(w, x, 0);
     mem_free(x->plan);
     loop_unwatch(w, &x->status);
     if (e == NULL)
@@ -212,7 +212,7 @@ status_event(struct warden *w, struct watch *watch, uint32_t events)
         loop_answer_fd(ctx, &a, WARDEN_FD_EXIT, x->status.fd);
         loop_answer(w, x->to, &a);
     }
-    started(w, x, e.code != 0 ? &e : NULL);
+    exec_started(w, x, e.code != 0 ? &e : NULL);
     for (size_t i = 0; i < fds.n; i++)
         fd_close(&fds.v[i]);
 }
@@ -263,10 +263,10 @@ is_paused(const struct wtask *t)
 }
 
 static int
-run(struct warden *w, struct join *j, struct wexec *x, struct err *e)
+exec_run(struct warden *w, struct join *j, struct wexec *x, struct err *e)
 {
     int pair[2];
-    int r = authorise(w, j, e);
+    int r = exec_authorise(w, j, e);
     if (r == 0)
         r = make_plan(w, j, e);
     if (r < 0)
@@ -320,12 +320,12 @@ exec_start(struct warden *w, struct waiter to, const struct warden_request *q)
     x->status = (struct watch){-1, status_event};
     str_copy(x->alloc, sizeof(x->alloc), j.task->alloc);
     str_copy(x->task, sizeof(x->task), j.task->name);
-    deadline(w, x, clock_mono_ns() + WARDEN_EXEC_MS * NS_PER_MS);
-    int r = run(w, &j, x, &e);
+    exec_set_deadline(w, x, clock_mono_ns() + WARDEN_EXEC_MS * NS_PER_MS);
+    int r = exec_run(w, &j, x, &e);
     if (r == 0)
         x->plan = talloc_steal(w, j.plan);
     else
-        started(w, x, &e);
+        exec_started(w, x, &e);
     x->used = x->joiner.fd >= 0; /* else there is nothing to wait for */
     fd_close(&j.fds[SHIM_FD_PLAN]);
     fd_close(&j.fds[SHIM_FD_PROCS]);
@@ -352,6 +352,6 @@ exec_deadlines(struct warden *w, int64_t now)
             continue;
         struct err e = ERR_INIT;
         err_set(&e, -ERR_TIMEOUT, "the command did not start within %d s", WARDEN_EXEC_MS / 1000);
-        started(w, x, &e);
+        exec_started(w, x, &e);
     }
 }

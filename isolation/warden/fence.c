@@ -45,7 +45,7 @@ fence_get(uint64_t field)
 
 /* For the one that is due next. */
 static void
-arm(struct warden *w)
+fence_arm(struct warden *w)
 {
     int64_t next = INT64_MAX;
     struct itimerspec at = {0};
@@ -81,7 +81,7 @@ fence_event(struct warden *w, struct watch *watch, uint32_t events)
         log_warn(ROOM, "the watchdog's timer cannot be read", "error", err_name(-errno), NULL);
     for (size_t i = 0; i < w->n_tasks; i++)
         (void)in_time(w, w->tasks[i]);
-    arm(w);
+    fence_arm(w);
 }
 
 int
@@ -99,7 +99,7 @@ fence_task(struct warden *w, struct wtask *t, int64_t until_ms)
 {
     t->fence_ms = t->state == TASK_FINISHED ? 0 : until_ms;
     if (in_time(w, t))
-        arm(w);
+        fence_arm(w);
 }
 
 void

@@ -202,7 +202,7 @@ trash_later(struct warden *w)
 
 /* A removal is over, of what is in the trash. */
 static void
-removed(struct warden *w, const struct err *e)
+files_removed(struct warden *w, const struct err *e)
 {
     if (e->code != 0) {
         log_warn(ROOM, "not everything was removed: tried again", "error", e->text, NULL);
@@ -234,7 +234,7 @@ files_alloc_remove(struct warden *w, struct waiter to, const struct warden_reque
     } else {
         userns_drop(w, q->alloc_id);
         const struct loop_work work = {"remove the allocation's directory", remove_tree, trash,
-                                       removed};
+                                       files_removed};
         (void)loop_fork(w, to, &work, &e);
     }
     if (e.code != 0)
@@ -262,7 +262,7 @@ void
 files_empty_trash(struct warden *w)
 {
     w->trash_ns = 0;
-    const struct loop_work work = {"empty the trash", empty_trash, NULL, removed};
+    const struct loop_work work = {"empty the trash", empty_trash, NULL, files_removed};
     if (loop_fork(w, (struct waiter){0}, &work, NULL) < 0)
         trash_later(w);
 }

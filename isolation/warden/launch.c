@@ -152,7 +152,7 @@ launch_authorise(struct warden *w, const struct launch_spec *s, const bool *insi
 }
 
 static int
-authorise(struct warden *w, struct launch *l, struct err *e)
+launch_authorise_plan(struct warden *w, struct launch *l, struct err *e)
 {
     const struct launch_spec *s = l->spec;
     int r = launch_authorise(w, s, NULL, &l->user, &l->caps, e);
@@ -479,7 +479,7 @@ take_shim(struct warden *w, struct wtask *t, struct err *e)
 
 /* What the payload is cloned with. */
 static int
-prepare(struct warden *w, struct launch *l, struct err *e)
+launch_prepare(struct warden *w, struct launch *l, struct err *e)
 {
     struct wtask *t = l->task;
     int r = open_dirs(w, l, e);
@@ -547,7 +547,7 @@ finish_launch(struct warden *w, struct wtask *t)
 
 /* Takes the pad's answer, if it has been asked for this one and has not been heard yet. */
 static int
-settle(struct warden *w, struct wtask *t, struct err *e)
+launch_settle_task(struct warden *w, struct wtask *t, struct err *e)
 {
     if (w->unsettled != t)
         return 0;
@@ -559,7 +559,7 @@ static void
 launch_failed(struct warden *w, struct wtask *t, const struct err *e)
 {
     struct err other = ERR_INIT;
-    (void)settle(w, t, &other);
+    (void)launch_settle_task(w, t, &other);
     log_info(ROOM, "launch failed", "alloc_id", t->alloc, "task", t->name, "error", e->text, NULL);
     t->failure = mem_dup(t, e, sizeof(*e));
     err_prefix(t->failure, "task \"%s\"", t->name);
@@ -601,7 +601,7 @@ launch_settle(struct warden *w)
 {
     struct err e = ERR_INIT;
     struct wtask *t = w->unsettled;
-    if (t == NULL || settle(w, t, &e) >= 0)
+    if (t == NULL || launch_settle_task(w, t, &e) >= 0)
         return true;
     launch_failed(w, t, &e);
     return false;
@@ -634,13 +634,13 @@ launch_run(struct warden *w, struct launch *l, struct err *e)
     /* what is born in a cgroup can be ended by it: such a shim may begin before we know which
      * process it is, for which we do not wait */
     bool early = t->cgroup.shim_fd >= 0;
-    r = prepare(w, l, e);
+    r = launch_prepare(w, l, e);
     if (r == 0 && early)
         r = give_work(w, l, e);
     if (r == 0)
         r = prepare_rest(w, l, e);
     if (r == 0 && !early)
-        r = settle(w, t, e);
+        r = launch_settle_task(w, t, e);
     if (r == 0 && !early)
         r = give_work(w, l, e);
     if (r == 0)
@@ -700,7 +700,7 @@ launch_task(struct warden *w, struct waiter to, const struct warden_request *q)
     (void)launch_settle(w);
     if (s->isolated)
         pad_wake(w);
-    int r = authorise(w, &l, &e);
+    int r = launch_authorise_plan(w, &l, &e);
     if (r == 0 && fence_is_over(s->until))
         r = err_set(&e, -ERR_CONFLICT, "it is fenced: it may not start before a server was heard");
     if (r == 0)

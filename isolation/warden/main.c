@@ -221,7 +221,7 @@ make_base(struct warden *w, const char *helpers, struct err *e)
 }
 
 static int
-prepare(struct warden *w, struct err *e)
+main_prepare(struct warden *w, struct err *e)
 {
     char helpers[PATH_MAX];
     int r = proc_boot_id(w->boot_id);
@@ -264,7 +264,7 @@ prepare(struct warden *w, struct err *e)
 }
 
 static int
-run(const char *policy, struct err *e)
+main_run(const char *policy, struct err *e)
 {
     struct warden *w = mem_new(NULL, struct warden);
     w->pad = w->host_mnt = w->listener.fd = w->signals.fd = w->fence.fd = -1;
@@ -275,7 +275,7 @@ run(const char *policy, struct err *e)
     w->policy_path = policy;
     int r = policy_load(w, policy, &w->policy, e);
     if (r == 0)
-        r = prepare(w, e);
+        r = main_prepare(w, e);
     if (r == 0)
         r = fence_open(w, e);
     if (r == 0)
@@ -334,7 +334,7 @@ main(int argc, char **argv)
     enum log_level l = log_level_parse(level);
     log_setup(l == LOG_LEVEL_INVALID ? LOG_INFO : l, json, log_fd >= 0 ? log_fd : 2);
     if (r == 0)
-        r = run(policy, &e);
+        r = main_run(policy, &e);
     if (r < 0) {
         log_error(ROOM, e.text, NULL);
         return 1;

@@ -78,7 +78,7 @@ struct warden_nets {
 /* --- records --- */
 
 static struct wnet *
-find(struct warden *w, const char *alloc)
+net_find(struct warden *w, const char *alloc)
 {
     for (size_t i = 0; i < w->nets->n; i++)
         if (str_eq(w->nets->v[i]->alloc, alloc))
@@ -87,7 +87,7 @@ find(struct warden *w, const char *alloc)
 }
 
 static struct wnet *
-add(struct warden *w, const char *alloc)
+net_add(struct warden *w, const char *alloc)
 {
     struct warden_nets *nets = w->nets;
     struct wnet *n = mem_new(nets, struct wnet);
@@ -103,7 +103,7 @@ add(struct warden *w, const char *alloc)
 
 /* Forgotten; its record as well. */
 static void
-drop(struct warden *w, struct wnet *n)
+net_drop(struct warden *w, struct wnet *n)
 {
     struct warden_nets *nets = w->nets;
     (void)unlinkat(nets->dir, n->alloc, 0);
@@ -144,7 +144,8 @@ read_record(struct warden *w, const char *file, struct net_record *rec)
 /* --- the network worker --- */
 
 static int
-request(struct warden *w, enum work_op op, const struct net_record *rec, int fd, uint32_t *ret_seq)
+net_request_work(struct warden *w, enum work_op op, const struct net_record *rec, int fd,
+                 uint32_t *ret_seq)
 {
     if (w->nets->requested >= NET_ASKED_MAX)
         return -EAGAIN;
@@ -163,13 +164,13 @@ request_spares(struct warden *w)
 {
     struct warden_nets *nets = w->nets;
     while (nets->n_spares + nets->spares_requested < NET_SPARES_MAX &&
-           request(w, WORK_SPARE, NULL, -1, NULL) == 0)
+           net_request_work(w, WORK_SPARE, NULL, -1, NULL) == 0)
         nets->spares_requested++;
 }
 
 /* Not while the launch that took one goes on, but before there is none. */
 static void
-refill(struct warden *w)
+net_refill(struct warden *w)
 {
     if (w->nets->n_spares <= NET_SPARES_MAX / 2)
         request_spares(w);
@@ -185,14 +186,14 @@ net_tick(struct warden *w)
 }
 
 static uint64_t
-inode(int ns)
+net_inode(int ns)
 {
     struct stat st;
     return fstat(ns, &st) == 0 ? st.st_ino : 0;
 }
 
 static void
-answer(struct warden *w, struct wnet *n)
+net_answer(struct warden *w, struct wnet *n)
 {
     struct answer a = {0};
     struct alloc_network_status s = {0};
@@ -208,22 +209,22 @@ answer(struct warden *w, struct wnet *n)
 }
 
 static void
-made(struct warden *w, struct wnet *n, int *ns)
+net_made(struct warden *w, struct wnet *n, int *ns)
 {
     uint64_t known = n->rec.ns_ino;
     n->ns = TAKE_FD(*ns);
-    n->rec.ns_ino = inode(n->ns);
+    n->rec.ns_ino = net_inode(n->ns);
     n->state = NET_READY;
     int r = n->rec.ns_ino != known ? write_record(w, n) : 0;
     if (r < 0)
         log_warn(ROOM, "a network's record cannot be written: it would not survive this warden",
                  "alloc_id", n->alloc, "error", strerror(-r), NULL);
     log_debug(ROOM, "network made", "alloc_id", n->alloc, NULL);
-    answer(w, n);
+    net_answer(w, n);
 }
 
 static void
-failed(struct warden *w, struct wnet *n, const char *what, const struct work_answer *a)
+net_failed(struct warden *w, struct wnet *n, const char *what, const struct work_answer *a)
 {
     struct err e = ERR_INIT;
     err_errno(&e, -a->code, "%s the network of allocation \"%s\": %s", what, n->alloc, a->what);
@@ -231,7 +232,7 @@ failed(struct warden *w, struct wnet *n, const char *what, const struct work_ans
     struct waiter to = n->waiter;
     n->waiter = (struct waiter){0};
     if (n->state == NET_MAKING) /* first: whoever hears of it may look */
-        drop(w, n);
+        net_drop(w, n);
     else
         n->state = NET_READY; /* asked for again with the directory, or by the next warden */
     loop_refuse(w, to, &e);
@@ -255,16 +256,16 @@ worker_answered(struct warden *w, const struct work_answer *a, int *fd)
     if (n == NULL || n->state == NET_READY)
         return;
     if (n->state == NET_MAKING && a->code == 0 && *fd >= 0) {
-        made(w, n, fd);
+        net_made(w, n, fd);
     } else if (n->state == NET_MAKING) {
-        failed(w, n, "make", a);
+        net_failed(w, n, "make", a);
     } else if (a->code == 0) {
         struct answer done = {0};
         struct waiter to = n->waiter;
-        drop(w, n);
+        net_drop(w, n);
         loop_answer(w, to, &done);
     } else {
-        failed(w, n, "remove", a);
+        net_failed(w, n, "remove", a);
     }
 }
 
@@ -300,7 +301,8 @@ request_waiting(struct warden *w)
     struct warden_nets *nets = w->nets;
     for (struct wnet *n; (n = nets->first) != NULL;) {
         bool making = n->state == NET_MAKING;
-        int r = request(w, making ? WORK_MAKE : WORK_REMOVE, &n->rec, making ? n->ns : -1, &n->seq);
+        int r = net_request_work(w, making ? WORK_MAKE : WORK_REMOVE, &n->rec, making ? n->ns : -1,
+                                 &n->seq);
         if (r == -EAGAIN && nets->requested > 0)
             return;
         nets->first = n->next;
@@ -308,8 +310,8 @@ request_waiting(struct warden *w)
             nets->last = &nets->first;
         fd_close(&n->ns);
         if (r < 0)
-            failed(w, n, making ? "make" : "remove",
-                   &(struct work_answer){.code = r, .what = "ask the network worker"});
+            net_failed(w, n, making ? "make" : "remove",
+                       &(struct work_answer){.code = r, .what = "ask the network worker"});
     }
 }
 
@@ -414,7 +416,7 @@ ns_of_tasks(struct warden *w, const struct wnet *n)
             continue;
         (void)snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)t->shim_pid);
         auto_fd int ns = open(path, O_RDONLY | O_CLOEXEC);
-        if (ns >= 0 && pidfd_signal(t->shim.fd, 0) == 0 && inode(ns) == n->rec.ns_ino)
+        if (ns >= 0 && pidfd_signal(t->shim.fd, 0) == 0 && net_inode(ns) == n->rec.ns_ino)
             return TAKE_FD(ns);
     }
     return -1;
@@ -439,12 +441,12 @@ read_records(struct warden *w, DIR *d)
             (void)unlinkat(w->nets->dir, de->d_name, 0);
             continue;
         }
-        struct wnet *n = add(w, de->d_name);
+        struct wnet *n = net_add(w, de->d_name);
         n->rec = rec;
         n->ns = ns_of_tasks(w, n);
         n->state = n->ns >= 0 ? NET_READY : NET_MAKING;
         if (n->ns < 0 && rec.version == NET_JOINED) /* the agent asks for it before a launch */
-            drop(w, n);
+            net_drop(w, n);
     }
 }
 
@@ -486,14 +488,14 @@ net_recover(struct warden *w, struct err *e)
     int r = worker_start(w, e);
     auto_fd int all = r < 0 ? -1 : records_memfd(w);
     if (r == 0)
-        r = all < 0 ? all : request(w, WORK_RESET, NULL, all, NULL);
+        r = all < 0 ? all : net_request_work(w, WORK_RESET, NULL, all, NULL);
     /* what is missing is there before the first launch */
     for (size_t i = 0; i < nets->n && r == 0; i++) {
         struct wnet *n = nets->v[i];
         if (n->state != NET_MAKING)
             continue;
         struct pollfd p = {.fd = nets->worker.fd, .events = POLLIN};
-        while ((r = request(w, WORK_MAKE, &n->rec, -1, &n->seq)) == -EAGAIN &&
+        while ((r = net_request_work(w, WORK_MAKE, &n->rec, -1, &n->seq)) == -EAGAIN &&
                poll(&p, 1, NET_WORKER_MS) > 0)
             (void)worker_receive(w);
     }
@@ -515,7 +517,7 @@ net_recover(struct warden *w, struct err *e)
 /* The next address that nobody has, from a place that the allocation's id decides: the same again
  * should everything be lost, and another one's only after long. 0: none is left. */
 static uint32_t
-choose(const struct warden *w, const char *alloc)
+net_choose(const struct warden *w, const char *alloc)
 {
     const struct warden_nets *nets = w->nets;
     uint32_t hosts = (1u << (32 - nets->conf.bits)) - 3; /* net, gateway, broadcast */
@@ -535,7 +537,7 @@ choose(const struct warden *w, const char *alloc)
 
 /* Checked by proto_check(). */
 static void
-parse(const struct net_request *q, struct net_record *ret)
+net_parse(const struct net_request *q, struct net_record *ret)
 {
     *ret = (struct net_record){.magic = NET_MAGIC, .version = NET_VERSION};
     ret->addr = str_eq(q->mode, "bridge"); /* to be chosen */
@@ -579,7 +581,7 @@ check_ports(struct warden *w, const struct net_record *rec, struct err *e)
 
 /* The code of "no more": whether the end of what is being removed makes room. */
 static int
-full(const struct warden *w)
+net_full(const struct warden *w)
 {
     for (size_t i = 0; i < w->nets->n; i++)
         if (w->nets->v[i]->state == NET_REMOVING)
@@ -588,7 +590,7 @@ full(const struct warden *w)
 }
 
 static int
-authorise(struct warden *w, const struct warden_request *q, struct err *e)
+net_authorise(struct warden *w, const struct warden_request *q, struct err *e)
 {
     const char *mode = q->network->mode;
     bool bridge = str_eq(mode, "bridge");
@@ -601,12 +603,12 @@ authorise(struct warden *w, const struct warden_request *q, struct err *e)
     if (!has_directory(w, q->alloc_id))
         return err_set(e, -ERR_NOT_FOUND, "allocation \"%s\" has no directory here", q->alloc_id);
     if (w->nets->n >= WARDEN_NETS_MAX)
-        return err_set(e, full(w), "%d networks are here already", WARDEN_NETS_MAX);
+        return err_set(e, net_full(w), "%d networks are here already", WARDEN_NETS_MAX);
     return 0;
 }
 
 static bool
-same(const struct net_record *a, const struct net_record *b)
+net_same(const struct net_record *a, const struct net_record *b)
 {
     return (a->addr != 0) == (b->addr != 0) && a->n_ports == b->n_ports &&
            memcmp(a->ports, b->ports, a->n_ports * sizeof(a->ports[0])) == 0;
@@ -614,17 +616,17 @@ same(const struct net_record *a, const struct net_record *b)
 
 /* It is there, or is being made: for an agent that was restarted. */
 static int
-again(struct warden *w, struct wnet *n, struct waiter to, const struct net_record *want,
-      struct err *e)
+net_again(struct warden *w, struct wnet *n, struct waiter to, const struct net_record *want,
+          struct err *e)
 {
-    if (!same(&n->rec, want))
+    if (!net_same(&n->rec, want))
         return err_set(e, -ERR_CONFLICT, "allocation \"%s\" has another network already", n->alloc);
     if (n->state == NET_REMOVING || n->waiter.conn == to.conn)
         return err_set(e, -ERR_BUSY, "the network of allocation \"%s\" is being %s", n->alloc,
                        n->state == NET_REMOVING ? "removed" : "made");
     n->waiter = to;
     if (n->state == NET_READY)
-        answer(w, n);
+        net_answer(w, n);
     return 0;
 }
 
@@ -633,30 +635,30 @@ make_new(struct warden *w, const struct warden_request *q, struct waiter to,
          const struct net_record *want, struct err *e)
 {
     struct warden_nets *nets = w->nets;
-    int r = authorise(w, q, e);
+    int r = net_authorise(w, q, e);
     if (r == 0)
         r = check_ports(w, want, e);
-    uint32_t addr = r == 0 && want->addr != 0 ? choose(w, q->alloc_id) : 0;
+    uint32_t addr = r == 0 && want->addr != 0 ? net_choose(w, q->alloc_id) : 0;
     if (r == 0 && want->addr != 0 && addr == 0)
-        r = err_set(e, full(w), "no address of the bridge network is left");
+        r = err_set(e, net_full(w), "no address of the bridge network is left");
     if (r < 0)
         return r;
-    struct wnet *n = add(w, q->alloc_id);
+    struct wnet *n = net_add(w, q->alloc_id);
     n->waiter = to;
     n->rec = *want;
     n->rec.addr = addr;
     n->ns = nets->n_spares > 0 ? nets->spares[--nets->n_spares] : -1;
     if (n->ns >= 0)
-        n->rec.ns_ino = inode(n->ns);
-    refill(w);
+        n->rec.ns_ino = net_inode(n->ns);
+    net_refill(w);
     r = write_record(w, n);
     if (r < 0) {
-        drop(w, n);
+        net_drop(w, n);
         return err_errno(e, -r, "write the record of the network of allocation \"%s\"",
                          q->alloc_id);
     }
     if (n->ns >= 0 && addr == 0)
-        made(w, n, &n->ns);
+        net_made(w, n, &n->ns);
     else
         request_in_turn(w, n);
     return 0;
@@ -665,24 +667,24 @@ make_new(struct warden *w, const struct warden_request *q, struct waiter to,
 /* The namespace of the allocation's container. After another container has taken its place, tasks
  * that run stay in the old namespace. */
 static int
-join(struct warden *w, const struct warden_request *q, struct waiter to, struct err *e)
+net_join(struct warden *w, const struct warden_request *q, struct waiter to, struct err *e)
 {
-    struct wnet *n = find(w, q->alloc_id);
-    int r = n != NULL ? 0 : authorise(w, q, e);
+    struct wnet *n = net_find(w, q->alloc_id);
+    int r = n != NULL ? 0 : net_authorise(w, q, e);
     if (n != NULL && n->rec.version != NET_JOINED)
         return err_set(e, -ERR_CONFLICT, "allocation \"%s\" has another network already", n->alloc);
     auto_fd int ns = r < 0 ? -1 : net_check_container(w, q->alloc_id, q->network->pid, e);
     if (ns < 0)
         return e->code;
     for (size_t i = 0; i < w->nets->n; i++)
-        if (w->nets->v[i] != n && w->nets->v[i]->rec.ns_ino == inode(ns))
+        if (w->nets->v[i] != n && w->nets->v[i]->rec.ns_ino == net_inode(ns))
             return err_set(e, -ERR_POLICY, "that network is of allocation \"%s\"",
                            w->nets->v[i]->alloc);
-    n = n != NULL ? n : add(w, q->alloc_id);
+    n = n != NULL ? n : net_add(w, q->alloc_id);
     n->rec.version = NET_JOINED;
     n->waiter = to;
     fd_close(&n->ns);
-    made(w, n, &ns);
+    net_made(w, n, &ns);
     return 0;
 }
 
@@ -691,10 +693,10 @@ net_make(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     struct err e = ERR_INIT;
     struct net_record want;
-    parse(q->network, &want);
-    struct wnet *n = find(w, q->alloc_id);
-    int r = q->network->pid > 0 ? join(w, q, to, &e)
-            : n != NULL         ? again(w, n, to, &want, &e)
+    net_parse(q->network, &want);
+    struct wnet *n = net_find(w, q->alloc_id);
+    int r = q->network->pid > 0 ? net_join(w, q, to, &e)
+            : n != NULL         ? net_again(w, n, to, &want, &e)
                                 : make_new(w, q, to, &want, &e);
     if (r < 0)
         loop_refuse(w, to, &e);
@@ -709,7 +711,7 @@ remove_net(struct warden *w, struct wnet *n, struct waiter to, struct err *e)
         return err_set(e, -ERR_BUSY, "the network of allocation \"%s\" is being %s", n->alloc,
                        n->state == NET_MAKING ? "made" : "removed");
     if (n->rec.addr == 0) {
-        drop(w, n);
+        net_drop(w, n);
         loop_answer(w, to, &done);
         return 0;
     }
@@ -722,7 +724,7 @@ remove_net(struct warden *w, struct wnet *n, struct waiter to, struct err *e)
 /* Whether it has ended may be known to the agent before it is to us: a shim's end has its own
  * event. */
 static bool
-lives(const struct warden *w, const char *alloc)
+net_lives(const struct warden *w, const char *alloc)
 {
     for (size_t i = 0; i < w->n_tasks; i++) {
         const struct wtask *t = w->tasks[i];
@@ -738,10 +740,10 @@ net_remove(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     struct err e = ERR_INIT;
     struct answer done = {0};
-    struct wnet *n = w->root ? find(w, q->alloc_id) : NULL;
+    struct wnet *n = w->root ? net_find(w, q->alloc_id) : NULL;
     if (n == NULL)
         loop_answer(w, to, &done);
-    else if (lives(w, q->alloc_id))
+    else if (net_lives(w, q->alloc_id))
         err_set(&e, -ERR_BUSY, "a task of allocation \"%s\" still runs", q->alloc_id);
     else
         (void)remove_net(w, n, to, &e);
@@ -752,7 +754,7 @@ net_remove(struct warden *w, struct waiter to, const struct warden_request *q)
 int
 net_forget(struct warden *w, const char *alloc, struct err *e)
 {
-    struct wnet *n = w->root ? find(w, alloc) : NULL;
+    struct wnet *n = w->root ? net_find(w, alloc) : NULL;
     return n == NULL || n->state == NET_REMOVING ? 0
                                                  : remove_net(w, n, (struct waiter){0}, e);
 }
@@ -760,7 +762,7 @@ net_forget(struct warden *w, const char *alloc, struct err *e)
 int
 net_of(struct warden *w, const char *alloc, struct err *e)
 {
-    const struct wnet *n = w->root ? find(w, alloc) : NULL;
+    const struct wnet *n = w->root ? net_find(w, alloc) : NULL;
     if (n == NULL || n->state != NET_READY || n->ns < 0)
         return err_set(e, -ERR_NOT_FOUND, "allocation \"%s\" has no network: it was not made",
                        alloc);
@@ -781,7 +783,7 @@ net_clear(struct warden *w)
     struct pollfd p = {.fd = w->nets->worker.fd, .events = POLLIN};
     uint32_t seq;
     int r;
-    while ((r = request(w, WORK_CLEAR, NULL, -1, &seq)) == -EAGAIN &&
+    while ((r = net_request_work(w, WORK_CLEAR, NULL, -1, &seq)) == -EAGAIN &&
            poll(&p, 1, NET_WORKER_MS) > 0)
         (void)worker_receive(w);
     for (struct work_answer a = {0}; r == 0 && a.op != WORK_CLEAR;) {
@@ -789,5 +791,5 @@ net_clear(struct warden *w)
             return;
     }
     while (r == 0 && w->nets->n > 0)
-        drop(w, w->nets->v[0]);
+        net_drop(w, w->nets->v[0]);
 }

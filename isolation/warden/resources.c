@@ -122,7 +122,7 @@ resources_resize(struct warden *w, struct waiter to, const struct warden_request
 }
 
 static void
-freeze(struct warden *w, struct waiter to, const struct warden_request *q, bool on)
+resources_freeze(struct warden *w, struct waiter to, const struct warden_request *q, bool on)
 {
     struct err e = ERR_INIT;
     struct answer a = {0};
@@ -141,13 +141,13 @@ freeze(struct warden *w, struct waiter to, const struct warden_request *q, bool 
 void
 resources_pause(struct warden *w, struct waiter to, const struct warden_request *q)
 {
-    freeze(w, to, q, true);
+    resources_freeze(w, to, q, true);
 }
 
 void
 resources_resume(struct warden *w, struct waiter to, const struct warden_request *q)
 {
-    freeze(w, to, q, false);
+    resources_freeze(w, to, q, false);
 }
 
 /* The kernel tells whoever holds the descriptor, which only root can make. It goes with the agent.

@@ -15,7 +15,8 @@
 #define ROOM "warden"
 
 static void
-fact(const void *ctx, struct warden_info *info, const char *name, bool off, const struct fact *f)
+table_fact(const void *ctx, struct warden_info *info, const char *name, bool off,
+           const struct fact *f)
 {
     str_map_set(ctx, &info->facts, name,
                 off     ? "off by the client's policy"
@@ -29,7 +30,7 @@ info_facts(struct warden *w, const void *ctx, struct warden_info *info)
 {
     const struct policy *p = w->policy;
     for (int i = 0; i < PROBE_N; i++)
-        fact(ctx, info, probe_name((enum probe_id)i), false, &w->probe.facts[i]);
+        table_fact(ctx, info, probe_name((enum probe_id)i), false, &w->probe.facts[i]);
     /* not what the kernel can, but what tasks get */
     uint32_t all =
         CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS | CGROUP_IO | CGROUP_CPUSET | CGROUP_HUGETLB;
@@ -38,15 +39,16 @@ info_facts(struct warden *w, const void *ctx, struct warden_info *info)
                                      : mem_printf(ctx, "tasks have no limits of: %s",
                                                   cgroup_controllers_text(ctx, absent));
     str_map_set(ctx, &info->facts, "limits", limits);
-    fact(ctx, info, "userns", str_eq(p->userns, "off"), &w->can.userns);
-    fact(ctx, info, "disk_quota", str_eq(p->disk_quota, "off"), &w->can.quota);
-    fact(ctx, info, "verity", false, &w->can.verity);
-    fact(ctx, info, "bpf_net", false, &w->can.bpf_net);
-    fact(ctx, info, "bpf_run", false, &w->can.bpf_run);
-    fact(ctx, info, "bpf_block", false, &w->can.bpf_block);
-    fact(ctx, info, "kvm", !str_list_has(&p->allowed_devices, POLICY_KVM), &w->can.kvm);
-    fact(ctx, info, "netns", w->can.netns.ok && !policy_network(p, "none"), &w->can.netns);
-    fact(ctx, info, "bridge", w->can.bridge.ok && !policy_network(p, "bridge"), &w->can.bridge);
+    table_fact(ctx, info, "userns", str_eq(p->userns, "off"), &w->can.userns);
+    table_fact(ctx, info, "disk_quota", str_eq(p->disk_quota, "off"), &w->can.quota);
+    table_fact(ctx, info, "verity", false, &w->can.verity);
+    table_fact(ctx, info, "bpf_net", false, &w->can.bpf_net);
+    table_fact(ctx, info, "bpf_run", false, &w->can.bpf_run);
+    table_fact(ctx, info, "bpf_block", false, &w->can.bpf_block);
+    table_fact(ctx, info, "kvm", !str_list_has(&p->allowed_devices, POLICY_KVM), &w->can.kvm);
+    table_fact(ctx, info, "netns", w->can.netns.ok && !policy_network(p, "none"), &w->can.netns);
+    table_fact(ctx, info, "bridge", w->can.bridge.ok && !policy_network(p, "bridge"),
+               &w->can.bridge);
     if (w->root && p->raw_exec)
         str_map_set(ctx, &info->facts, "raw_exec_user", policy_raw_user(p, NULL));
 }

@@ -33,7 +33,7 @@
 static void shim_event(struct warden *w, struct watch *watch, uint32_t events);
 
 static uint64_t
-hash(const char *alloc, const char *name)
+task_hash(const char *alloc, const char *name)
 {
     uint64_t h = UINT64_C(1469598103934665603);
     for (const char *p = alloc; *p != '\0'; p++)
@@ -44,13 +44,13 @@ hash(const char *alloc, const char *name)
 }
 
 static struct wtask *
-bucket(const struct warden *w, uint64_t h)
+task_bucket(const struct warden *w, uint64_t h)
 {
     return w->n_buckets > 0 ? w->buckets[h & (w->n_buckets - 1)] : NULL;
 }
 
 static bool
-named(const struct wtask *t, uint64_t h, const char *alloc, const char *name)
+task_named(const struct wtask *t, uint64_t h, const char *alloc, const char *name)
 {
     return t->hash == h && str_eq(t->alloc, alloc) && str_eq(t->name, name);
 }
@@ -58,9 +58,9 @@ named(const struct wtask *t, uint64_t h, const char *alloc, const char *name)
 struct wtask *
 task_find(struct warden *w, const char *alloc, const char *name)
 {
-    uint64_t h = hash(alloc, name);
-    struct wtask *t = bucket(w, h);
-    while (t != NULL && (t->forgotten || !named(t, h, alloc, name)))
+    uint64_t h = task_hash(alloc, name);
+    struct wtask *t = task_bucket(w, h);
+    while (t != NULL && (t->forgotten || !task_named(t, h, alloc, name)))
         t = t->same_bucket;
     return t;
 }
@@ -74,7 +74,7 @@ into_bucket(struct warden *w, struct wtask *t)
 }
 
 static void
-grow(struct warden *w)
+task_grow(struct warden *w)
 {
     w->n_buckets = w->n_tasks > 0 ? w->n_tasks * 2 : 1;
     mem_resize(w, w->tasks, struct wtask *, w->n_buckets);
@@ -91,12 +91,12 @@ task_add(struct warden *w, const char *alloc, const char *name)
     struct wtask *t = mem_new(NULL, struct wtask);
     str_copy(t->alloc, sizeof(t->alloc), alloc);
     str_copy(t->name, sizeof(t->name), name);
-    t->hash = hash(alloc, name);
+    t->hash = task_hash(alloc, name);
     t->shim = (struct watch){-1, shim_event};
     t->status.fd = t->payload = t->record = -1;
     t->cgroup = (struct cgroup_task){.shim_fd = -1, .task_fd = -1};
     if (w->n_tasks == w->n_buckets)
-        grow(w);
+        task_grow(w);
     t->at = w->n_tasks;
     w->tasks[w->n_tasks++] = t;
     into_bucket(w, t);
@@ -193,7 +193,7 @@ task_await(struct warden *w, struct wtask *t, int64_t now)
 
 /* Everything is removed: whoever waits for that is told. */
 static void
-gone(struct warden *w, struct wtask *t)
+task_gone(struct warden *w, struct wtask *t)
 {
     t->gone = true;
     w->sweep = true;
@@ -246,7 +246,7 @@ task_forget(struct warden *w, struct wtask *t)
     } else {
         task_record_unlink_doomed(w, t);
     }
-    gone(w, t);
+    task_gone(w, t);
 }
 
 void
@@ -261,9 +261,9 @@ task_sweep(struct warden *w)
 bool
 task_remains(struct warden *w, const char *alloc, const char *name)
 {
-    uint64_t h = hash(alloc, name);
-    for (struct wtask *t = bucket(w, h); t != NULL; t = t->same_bucket)
-        if (t->forgotten && !t->gone && named(t, h, alloc, name))
+    uint64_t h = task_hash(alloc, name);
+    for (struct wtask *t = task_bucket(w, h); t != NULL; t = t->same_bucket)
+        if (t->forgotten && !t->gone && task_named(t, h, alloc, name))
             return true;
     return false;
 }
@@ -454,7 +454,8 @@ answer_busy(struct warden *w, struct waiter to, const struct wtask *t)
     loop_refuse(w, to, &e);
 }
 
-static void export(const void *ctx, struct wtask *t, struct answer *a)
+static void
+task_export(const void *ctx, struct wtask *t, struct answer *a)
 {
     struct record r;
     if (record_read_raw(t->record, &r) < 0)
@@ -475,7 +476,7 @@ task_answer(struct warden *w, struct waiter to, struct wtask *t)
     char name[256];
     task_record_name(name, t->alloc, t->name);
     auto_fd int record = openat(w->records, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    export(ctx, t, &a);
+    task_export(ctx, t, &a);
     a.msg.warning = t->warning;
     /* a task that has just been launched: what its shim closes first when it ends */
     loop_answer_fd(ctx, &a, WARDEN_FD_ENDED, t->status.fd >= 0 ? t->status.fd : t->shim.fd);
@@ -499,7 +500,7 @@ task_adopt(struct warden *w, struct waiter to, const struct warden_request *q)
 }
 
 static int
-compare(const char *alloc_a, const char *name_a, const char *alloc_b, const char *name_b)
+task_compare(const char *alloc_a, const char *name_a, const char *alloc_b, const char *name_b)
 {
     int r = strcmp(alloc_a, alloc_b);
     return r != 0 ? r : strcmp(name_a, name_b);
@@ -509,7 +510,7 @@ static int
 compare_tasks(const void *a, const void *b)
 {
     const struct wtask *x = *(struct wtask *const *)a, *y = *(struct wtask *const *)b;
-    return compare(x->alloc, x->name, y->alloc, y->name);
+    return task_compare(x->alloc, x->name, y->alloc, y->name);
 }
 
 /* A page of the tasks behind the one that the request names, in order of their names: tasks that
@@ -525,13 +526,13 @@ task_list(struct warden *w, struct waiter to, const struct warden_request *q)
     for (size_t i = 0; i < w->n_tasks; i++) {
         struct wtask *t = w->tasks[i];
         if (!t->forgotten && t->state != TASK_LAUNCHING &&
-            compare(t->alloc, t->name, alloc, name) > 0)
+            task_compare(t->alloc, t->name, alloc, name) > 0)
             v[n++] = t;
     }
     if (n > 0)
         qsort(v, n, sizeof(*v), compare_tasks);
     for (size_t i = 0; i < n && i < PROTO_LIST_MAX; i++)
-        export(ctx, v[i], &a);
+        task_export(ctx, v[i], &a);
     a.msg.next = n > PROTO_LIST_MAX;
     loop_answer(w, to, &a);
 }

@@ -55,7 +55,7 @@ keep_known(struct str_list *l, const struct str_list *known)
  * one (directories, cgroup, tasks' root, the agent's ids) stays until the warden is started again.
  */
 static void
-reload(struct warden *w)
+turn_reload(struct warden *w)
 {
     struct policy *p = NULL, *old = w->policy;
     struct err e = ERR_INIT;
@@ -102,7 +102,7 @@ signal_event(struct warden *w, struct watch *watch, uint32_t events)
     if (read(watch->fd, &s, sizeof(s)) != (ssize_t)sizeof(s))
         return;
     if (s.ssi_signo == SIGHUP) {
-        reload(w);
+        turn_reload(w);
     } else if (s.ssi_signo == SIGUSR1) {
         /* from the supervisor, or its death: end all tasks, then yourself */
         w->stop_tasks = true;
@@ -114,7 +114,7 @@ signal_event(struct warden *w, struct watch *watch, uint32_t events)
 }
 
 static void
-sweep(struct warden *w)
+turn_sweep(struct warden *w)
 {
     w->sweep = false;
     loop_sweep(w);
@@ -189,7 +189,7 @@ turn_run(struct warden *w, struct err *e)
         if (w->alive_ns != 0 && w->alive_ns <= clock_mono_ns())
             say_alive(w);
         if (w->sweep)
-            sweep(w);
+            turn_sweep(w);
     }
     return 0;
 }

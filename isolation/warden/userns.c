@@ -70,7 +70,7 @@ own_namespace(uint32_t base)
 
 /* Tells `ready` when it is in its namespace, or why not, and waits to be killed. */
 _Noreturn static void
-maker(uint32_t base, int ready, pid_t parent)
+userns_maker(uint32_t base, int ready, pid_t parent)
 {
     long r = own_namespace(base);
     (void)RAW(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* other ids reset it */
@@ -114,7 +114,7 @@ make_namespace(uint32_t base, const char **what)
     ready = ends[1];
     pid_t pid = proc_fork_bare(0, ready, &process);
     if (pid == 0)
-        maker(base, ready, parent);
+        userns_maker(base, ready, parent);
     *what = "clone3";
     if (pid < 0)
         return pid;
@@ -166,7 +166,7 @@ userns_wanted(const struct warden *w)
 /* --- ranges of allocations --- */
 
 static struct userns *
-find(struct warden *w, const char *alloc)
+userns_find(struct warden *w, const char *alloc)
 {
     for (size_t i = 0; i < w->n_userns; i++)
         if (str_eq(w->userns[i].alloc, alloc))
@@ -184,7 +184,7 @@ remove_at(struct warden *w, size_t i)
 void
 userns_drop(struct warden *w, const char *alloc)
 {
-    struct userns *u = find(w, alloc);
+    struct userns *u = userns_find(w, alloc);
     if (u != NULL)
         remove_at(w, (size_t)(u - w->userns));
 }
@@ -199,7 +199,7 @@ has_task(const struct warden *w, const char *alloc)
 }
 
 static bool
-taken(const struct warden *w, uint32_t base)
+userns_taken(const struct warden *w, uint32_t base)
 {
     for (size_t i = 0; i < w->n_userns; i++)
         if (w->userns[i].base == base)
@@ -213,7 +213,7 @@ taken(const struct warden *w, uint32_t base)
 /* The range of an older task of the allocation, of an earlier warden, else the next free one: a
  * range rests as long as can be before it is used again. 0: none is left. */
 static uint32_t
-choose(struct warden *w, const char *alloc)
+userns_choose(struct warden *w, const char *alloc)
 {
     for (size_t i = 0; i < w->n_tasks; i++)
         if (w->tasks[i]->id_base != 0 && str_eq(w->tasks[i]->alloc, alloc))
@@ -221,7 +221,7 @@ choose(struct warden *w, const char *alloc)
     uint32_t first = policy_range_base(w->policy), n = policy_range_count(w->policy);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t base = first + (w->userns_next++ % n) * POLICY_RANGE_IDS;
-        if (!taken(w, base))
+        if (!userns_taken(w, base))
             return base;
     }
     return 0;
@@ -269,17 +269,17 @@ adopt_namespace(const struct warden *w, const char *alloc, uint32_t base)
 int
 userns_get(struct warden *w, const char *alloc, const struct userns **ret, struct err *e)
 {
-    struct userns *u = find(w, alloc);
+    struct userns *u = userns_find(w, alloc);
     if (u != NULL) {
         *ret = u;
         return 0;
     }
-    uint32_t base = w->n_userns < WARDEN_USERNS_MAX ? choose(w, alloc) : 0;
+    uint32_t base = w->n_userns < WARDEN_USERNS_MAX ? userns_choose(w, alloc) : 0;
     for (size_t i = w->n_userns; i-- > 0 && base == 0;) {
         if (has_task(w, w->userns[i].alloc))
             continue;
         remove_at(w, i); /* made again should it be wanted */
-        base = choose(w, alloc);
+        base = userns_choose(w, alloc);
     }
     if (base == 0)
         return err_set(e, -ERR_LIMIT, "no range of user ids is left for allocation \"%s\"", alloc);

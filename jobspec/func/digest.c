@@ -18,8 +18,8 @@
 enum { RSA_BYTES_MAX = 2048, RSA_TEXT_MAX = 16384 };
 
 static bool
-digest(struct call *c, const EVP_MD *md, const void *p, size_t n, uint8_t out[EVP_MAX_MD_SIZE],
-       unsigned *ret_n)
+digest_text(struct call *c, const EVP_MD *md, const void *p, size_t n, uint8_t out[EVP_MAX_MD_SIZE],
+            unsigned *ret_n)
 {
     if (!call_charge(c, 1 + n / 256, 0))
         return false;
@@ -30,12 +30,12 @@ digest(struct call *c, const EVP_MD *md, const void *p, size_t n, uint8_t out[EV
 }
 
 static struct value *
-hex(struct call *c, const EVP_MD *md)
+digest_hex(struct call *c, const EVP_MD *md)
 {
     uint8_t raw[EVP_MAX_MD_SIZE];
     unsigned n = 0;
     char out[2 * EVP_MAX_MD_SIZE + 1];
-    if (!digest(c, md, arg_str(c, 0), arg_len(c, 0), raw, &n))
+    if (!digest_text(c, md, arg_str(c, 0), arg_len(c, 0), raw, &n))
         return NULL;
     for (unsigned i = 0; i < n; i++)
         snprintf(out + 2 * i, 3, "%02x", raw[i]);
@@ -45,25 +45,25 @@ hex(struct call *c, const EVP_MD *md)
 static struct value *
 fn_md5(struct call *c)
 {
-    return hex(c, EVP_md5());
+    return digest_hex(c, EVP_md5());
 }
 
 static struct value *
 fn_sha1(struct call *c)
 {
-    return hex(c, EVP_sha1());
+    return digest_hex(c, EVP_sha1());
 }
 
 static struct value *
 fn_sha256(struct call *c)
 {
-    return hex(c, EVP_sha256());
+    return digest_hex(c, EVP_sha256());
 }
 
 static struct value *
 fn_sha512(struct call *c)
 {
-    return hex(c, EVP_sha512());
+    return digest_hex(c, EVP_sha512());
 }
 
 static void
@@ -80,7 +80,7 @@ uuid_bytes(const char *s, uint8_t out[16])
 
 /* As text; 16 bytes of raw become a UUID of that version. */
 static struct value *
-uuid(struct call *c, uint8_t *raw, unsigned version)
+digest_uuid(struct call *c, uint8_t *raw, unsigned version)
 {
     char out[UUID_TEXT];
     char *p = out;
@@ -118,9 +118,9 @@ fn_uuidv5(struct call *c)
     uint8_t *in = mem_zalloc_array(c->ev->ctx, 1, n + 16, "bytes");
     uuid_bytes(ns, in);
     memcpy(in + 16, name, n);
-    if (!digest(c, EVP_sha1(), in, n + 16, raw, &got))
+    if (!digest_text(c, EVP_sha1(), in, n + 16, raw, &got))
         return NULL;
-    return uuid(c, raw, 5);
+    return digest_uuid(c, raw, 5);
 }
 
 static struct value *
@@ -133,7 +133,7 @@ fn_uuidv4(struct call *c)
         return NULL;
     }
     c->ev->random(raw, sizeof(raw));
-    return uuid(c, raw, 4);
+    return digest_uuid(c, raw, 4);
 }
 
 /* --- RSA --- */
@@ -150,7 +150,7 @@ private_key(const char *pem, size_t n)
 }
 
 static bool
-decrypt(EVP_PKEY *key, const uint8_t *in, size_t n, uint8_t *out, size_t *ret_n)
+digest_decrypt(EVP_PKEY *key, const uint8_t *in, size_t n, uint8_t *out, size_t *ret_n)
 {
     EVP_PKEY_CTX *x = EVP_PKEY_CTX_new(key, NULL);
     bool ok = x != NULL && EVP_PKEY_decrypt_init(x) == 1 &&
@@ -181,7 +181,7 @@ fn_rsadecrypt(struct call *c)
         EVP_PKEY_free(key);
         return arg_error(c, 1, "this is no private RSA key as PEM without a password");
     }
-    bool ok = decrypt(key, in, got, out, &room);
+    bool ok = digest_decrypt(key, in, got, out, &room);
     EVP_PKEY_free(key);
     out[ok ? room : 0] = 0;
     if (!ok || !utf8_valid((char *)out, room) || memchr(out, 0, room) != NULL)

@@ -16,7 +16,7 @@ static const struct func *const tables[] = {
     func_date,    func_digest, func_yaml,  func_network,    func_file, func_type};
 
 static const struct func *
-lookup(const char *name)
+func_lookup(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(tables); i++)
         for (const struct func *f = tables[i]; f->name != NULL; f++)
@@ -26,7 +26,7 @@ lookup(const char *name)
 }
 
 static struct value *
-unknown(struct hcl_eval *ev, const struct expr *e)
+func_unknown(struct hcl_eval *ev, const struct expr *e)
 {
     static const char *const left_out[] = {"bcrypt", "yamldecode", NULL};
     for (size_t i = 0; left_out[i] != NULL; i++) {
@@ -88,9 +88,9 @@ func_call(struct hcl_eval *ev, const struct hcl_scope *sc, const struct expr *e)
                    "Functions are not available in this file.");
         return NULL;
     }
-    const struct func *f = lookup(e->name);
+    const struct func *f = func_lookup(e->name);
     if (f == NULL)
-        return unknown(ev, e);
+        return func_unknown(ev, e);
     if (!f->lazy && !eval_args(&c))
         return NULL;
     size_t n = f->lazy ? e->n : c.n;

@@ -18,7 +18,7 @@ struct prefix {
 };
 
 static void
-mask(struct prefix *p)
+network_mask(struct prefix *p)
 {
     for (unsigned i = p->len; i < p->bits; i++)
         p->ip[i / 8] &= (uint8_t) ~(0x80u >> (i % 8));
@@ -41,7 +41,7 @@ arg_prefix(struct call *c, size_t i, struct prefix *p)
         len > (int64_t)p->bits)
         goto bad;
     p->len = (unsigned)len;
-    mask(p);
+    network_mask(p);
     return true;
 bad:
     arg_error(c, i, "a prefix such as 10.0.0.0/8 is needed");
@@ -59,7 +59,7 @@ ret_prefix(struct call *c, const struct prefix *p, bool with_len)
 
 /* Adds n << shift to the address. */
 static void
-add(struct prefix *p, uint64_t n, unsigned shift)
+network_add(struct prefix *p, uint64_t n, unsigned shift)
 {
     unsigned carry = 0;
     for (unsigned bit = 0; bit + shift < p->bits; bit++) {
@@ -93,7 +93,7 @@ fn_cidrhost(struct call *c)
             if (back >> bit & 1)
                 p.ip[(p.bits - 1 - bit) / 8] &= (uint8_t) ~(0x80u >> ((p.bits - 1 - bit) % 8));
     } else {
-        add(&p, (uint64_t)n, 0);
+        network_add(&p, (uint64_t)n, 0);
     }
     return ret_prefix(c, &p, false);
 }
@@ -107,12 +107,12 @@ fn_cidrnetmask(struct call *c)
     if (p.family != AF_INET)
         return arg_error(c, 0, "only IPv4 has netmasks");
     memset(p.ip, 0xff, sizeof(p.ip));
-    mask(&p);
+    network_mask(&p);
     return ret_prefix(c, &p, false);
 }
 
 static bool
-subnet(struct call *c, struct prefix *p, size_t arg, int64_t newbits, uint64_t num)
+network_subnet(struct call *c, struct prefix *p, size_t arg, int64_t newbits, uint64_t num)
 {
     if (newbits < 0 || p->len + (uint64_t)newbits > p->bits || newbits > 63) {
         arg_error(c, arg, "the prefix cannot be extended by %lld bits", (long long)newbits);
@@ -124,7 +124,7 @@ subnet(struct call *c, struct prefix *p, size_t arg, int64_t newbits, uint64_t n
         return false;
     }
     p->len += (unsigned)newbits;
-    add(p, num, p->bits - p->len);
+    network_add(p, num, p->bits - p->len);
     return true;
 }
 
@@ -137,7 +137,7 @@ fn_cidrsubnet(struct call *c)
     int64_t newbits = arg_int(c, 1), num = arg_int(c, 2);
     if (num < 0)
         return arg_error(c, 2, "a number that is not negative is needed");
-    return subnet(c, &p, 1, newbits, (uint64_t)num) ? ret_prefix(c, &p, true) : NULL;
+    return network_subnet(c, &p, 1, newbits, (uint64_t)num) ? ret_prefix(c, &p, true) : NULL;
 }
 
 /* Consecutive subnets of the given sizes, each at the next fitting place. */
@@ -156,19 +156,19 @@ fn_cidrsubnets(struct call *c)
                              (long long)newbits);
         struct prefix p = next;
         p.len = base.len + (unsigned)newbits;
-        mask(&p);
+        network_mask(&p);
         if (memcmp(p.ip, next.ip, sizeof(p.ip)) != 0)
-            add(&p, 1, p.bits - p.len); /* up to its own alignment */
+            network_add(&p, 1, p.bits - p.len); /* up to its own alignment */
         struct prefix in = p;
         in.len = base.len;
-        mask(&in);
+        network_mask(&in);
         if (memcmp(in.ip, base.ip, sizeof(in.ip)) != 0 ||
             (i > 1 && memcmp(p.ip, base.ip, sizeof(p.ip)) == 0))
             return arg_error(c, i, "no room is left in the prefix for this subnet");
         if ((out->list.v[i - 1] = ret_prefix(c, &p, true)) == NULL)
             return NULL;
         next = p;
-        add(&next, 1, p.bits - p.len);
+        network_add(&next, 1, p.bits - p.len);
     }
     return out;
 }

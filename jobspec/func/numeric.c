@@ -54,7 +54,7 @@ fn_log(struct call *c)
 
 /* A whole exponent by squares of a fraction in [0.5, 1), so that each step rounds as in Go. */
 static double
-power(double x, double y)
+numeric_power(double x, double y)
 {
     double whole, part = modf(fabs(y), &whole);
     if (part != 0 || whole > 9e15 || x == 0 || !isfinite(x))
@@ -88,7 +88,7 @@ static struct value *
 fn_pow(struct call *c)
 {
     double x = arg_num(c, 0), y = arg_num(c, 1);
-    return c->failed ? NULL : ret_double(c, power(x, y));
+    return c->failed ? NULL : ret_double(c, numeric_power(x, y));
 }
 
 static struct value *
@@ -99,7 +99,7 @@ fn_signum(struct call *c)
 }
 
 static struct value *
-pick(struct call *c, int sign)
+numeric_pick(struct call *c, int sign)
 {
     const struct value *best = arg_number(c, 0);
     for (size_t i = 1; i < c->n && !c->failed; i++) {
@@ -113,13 +113,13 @@ pick(struct call *c, int sign)
 static struct value *
 fn_max(struct call *c)
 {
-    return pick(c, 1);
+    return numeric_pick(c, 1);
 }
 
 static struct value *
 fn_min(struct call *c)
 {
-    return pick(c, -1);
+    return numeric_pick(c, -1);
 }
 
 static struct value *

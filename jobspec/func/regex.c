@@ -89,7 +89,7 @@ replace_all(struct call *c, struct regex *rx, size_t cost, struct buf *out)
 }
 
 static struct value *
-substitute(struct call *c, const char *pattern, size_t pattern_n)
+regex_substitute(struct call *c, const char *pattern, size_t pattern_n)
 {
     struct err e = ERR_INIT;
     if (c->failed || !call_charge(c, 20 + pattern_n, pattern_n * 64 + arg_len(c, 0)))
@@ -109,7 +109,7 @@ static struct value *
 fn_regex_replace(struct call *c)
 {
     const char *p = arg_str(c, 1);
-    return c->failed ? NULL : substitute(c, p, strlen(p));
+    return c->failed ? NULL : regex_substitute(c, p, strlen(p));
 }
 
 static struct value *

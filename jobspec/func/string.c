@@ -141,7 +141,7 @@ fn_chomp(struct call *c)
 }
 
 static bool
-space(char ch)
+string_space(char ch)
 {
     return ch == ' ' || (ch >= '\t' && ch <= '\r');
 }
@@ -151,9 +151,9 @@ fn_trimspace(struct call *c)
 {
     const char *s = arg_str(c, 0);
     size_t n = arg_len(c, 0);
-    while (n > 0 && space(s[n - 1]))
+    while (n > 0 && string_space(s[n - 1]))
         n--;
-    while (n > 0 && space(*s)) {
+    while (n > 0 && string_space(*s)) {
         s++;
         n--;
     }
@@ -473,7 +473,7 @@ put_verb(struct call *c, struct buf *b, const struct spec *sp)
 }
 
 static struct value *
-format(struct call *c)
+string_format(struct call *c)
 {
     const char *s = arg_str(c, 0);
     auto_buf struct buf b = BUF_INIT(HCL_BYTES_MAX / 4);
@@ -510,10 +510,10 @@ format(struct call *c)
 static struct value *
 fn_format(struct call *c)
 {
-    return format(c);
+    return string_format(c);
 }
 
-/* format() over lists in step; what is not a list is the same every time. */
+/* string_format() over lists in step; what is not a list is the same every time. */
 static struct value *
 fn_formatlist(struct call *c)
 {
@@ -536,7 +536,7 @@ fn_formatlist(struct call *c)
     for (size_t k = 0; k < n; k++) {
         for (size_t i = 0; i < c->n; i++)
             args[i] = i > 0 && c->args[i]->kind == VALUE_LIST ? c->args[i]->list.v[k] : c->args[i];
-        out->list.v[k] = format(&in);
+        out->list.v[k] = string_format(&in);
         if (in.failed || out->list.v[k] == NULL) {
             c->failed = true;
             return NULL;

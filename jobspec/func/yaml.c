@@ -21,7 +21,7 @@ struct yaml {
 };
 
 static size_t
-column(const struct buf *b)
+yaml_column(const struct buf *b)
 {
     size_t n = 0;
     for (size_t i = b->len; i > 0 && b->data[i - 1] != '\n'; i--)
@@ -31,7 +31,7 @@ column(const struct buf *b)
 
 /* To a fresh line, with n blanks before what follows. */
 static void
-line(struct buf *b, size_t n)
+yaml_line(struct buf *b, size_t n)
 {
     if (b->len > 0 && b->data[b->len - 1] != '\n')
         buf_putc(b, '\n');
@@ -41,7 +41,7 @@ line(struct buf *b, size_t n)
 
 /* One character of text that is valid UTF-8. */
 static uint32_t
-next(const char **s)
+yaml_next(const char **s)
 {
     const uint8_t *p = (const uint8_t *)*s;
     size_t n = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
@@ -53,14 +53,14 @@ next(const char **s)
 }
 
 static bool
-printable(uint32_t c)
+yaml_printable(uint32_t c)
 {
     return c == '\n' || (c >= 0x20 && c < 0x7f) ||
            (c >= 0xa0 && c < 0xfffe && c != 0xfeff && !(c >= 0xd800 && c < 0xe000));
 }
 
 static void
-escape(struct buf *b, uint32_t c)
+yaml_escape(struct buf *b, uint32_t c)
 {
     static const struct {
         uint32_t c;
@@ -78,21 +78,21 @@ escape(struct buf *b, uint32_t c)
 
 /* Long lines are folded at blanks, but not those of keys. */
 static void
-quoted(struct buf *b, const char *s, size_t indent, bool fold)
+yaml_quoted(struct buf *b, const char *s, size_t indent, bool fold)
 {
     const char *start = s;
     bool blank = false;
     buf_putc(b, '"');
     while (*s != '\0') {
         const char *at = s;
-        uint32_t c = next(&s);
-        if (c == ' ' && fold && !blank && at != start && *s != '\0' && column(b) > WIDTH) {
-            line(b, indent);
+        uint32_t c = yaml_next(&s);
+        if (c == ' ' && fold && !blank && at != start && *s != '\0' && yaml_column(b) > WIDTH) {
+            yaml_line(b, indent);
             if (*s == ' ')
                 buf_putc(b, '\\');
-        } else if (!printable(c) || c == '"' || c == '\\' || c == '\n' || c == 0x2028 ||
+        } else if (!yaml_printable(c) || c == '"' || c == '\\' || c == '\n' || c == 0x2028 ||
                    c == 0x2029) {
-            escape(b, c);
+            yaml_escape(b, c);
         } else {
             buf_put(b, at, (size_t)(s - at));
         }
@@ -108,13 +108,13 @@ is_literal(const char *s)
     if (strchr(s, '\n') == NULL || s[n - 1] == ' ' || strstr(s, " \n") != NULL)
         return false;
     while (*s != '\0')
-        if (!printable(next(&s)))
+        if (!yaml_printable(yaml_next(&s)))
             return false;
     return true;
 }
 
 static void
-literal(struct buf *b, const char *s, size_t indent)
+yaml_literal(struct buf *b, const char *s, size_t indent)
 {
     size_t n = strlen(s);
     buf_putc(b, '|');
@@ -128,7 +128,7 @@ literal(struct buf *b, const char *s, size_t indent)
     while (*s != '\0') {
         size_t k = strcspn(s, "\n");
         if (k > 0)
-            line(b, indent);
+            yaml_line(b, indent);
         buf_put(b, s, k);
         s += k;
         if (*s == '\n') {
@@ -141,16 +141,16 @@ literal(struct buf *b, const char *s, size_t indent)
 /* Where a node stands decides how what is in it is indented. */
 enum place { ROOT, OF_MAP, OF_LIST };
 
-static void node(struct yaml *y, const struct value *v, size_t indent, enum place at);
+static void yaml_node(struct yaml *y, const struct value *v, size_t indent, enum place at);
 
 static void
-scalar(struct yaml *y, const struct value *v, size_t indent, enum place at)
+yaml_scalar(struct yaml *y, const struct value *v, size_t indent, enum place at)
 {
     if (v->kind == VALUE_STRING) {
         if (is_literal(v->str.s))
-            literal(y->b, v->str.s, indent + STEP);
+            yaml_literal(y->b, v->str.s, indent + STEP);
         else
-            quoted(y->b, v->str.s, indent + STEP, true);
+            yaml_quoted(y->b, v->str.s, indent + STEP, true);
         return;
     }
     if (v->kind == VALUE_NULL)
@@ -164,18 +164,18 @@ scalar(struct yaml *y, const struct value *v, size_t indent, enum place at)
 }
 
 static void
-list(struct yaml *y, const struct value *v, size_t indent, enum place at)
+yaml_list(struct yaml *y, const struct value *v, size_t indent, enum place at)
 {
     for (size_t i = 0; i < v->list.n; i++) {
         if (i > 0 || at != OF_LIST)
-            line(y->b, indent);
+            yaml_line(y->b, indent);
         buf_puts(y->b, "- ");
-        node(y, v->list.v[i], indent, OF_LIST);
+        yaml_node(y, v->list.v[i], indent, OF_LIST);
     }
 }
 
 static void
-map(struct yaml *y, const struct value *v, size_t indent, enum place at)
+yaml_map(struct yaml *y, const struct value *v, size_t indent, enum place at)
 {
     for (size_t i = 0; i < v->map.n; i++) {
         const char *k = v->map.v[i].k;
@@ -183,27 +183,27 @@ map(struct yaml *y, const struct value *v, size_t indent, enum place at)
         bool block =
             (in->kind == VALUE_LIST && in->list.n > 0) || (in->kind == VALUE_MAP && in->map.n > 0);
         if (i > 0 || at != OF_LIST)
-            line(y->b, indent);
+            yaml_line(y->b, indent);
         y->long_key |= strlen(k) > KEY_MAX || strchr(k, '\n') != NULL;
-        quoted(y->b, k, 0, false);
+        yaml_quoted(y->b, k, 0, false);
         buf_puts(y->b, block ? ":" : ": ");
-        node(y, in, indent, OF_MAP);
+        yaml_node(y, in, indent, OF_MAP);
     }
 }
 
 static void
-node(struct yaml *y, const struct value *v, size_t indent, enum place at)
+yaml_node(struct yaml *y, const struct value *v, size_t indent, enum place at)
 {
     if (v->kind == VALUE_LIST && v->list.n == 0)
         buf_puts(y->b, "[]");
     else if (v->kind == VALUE_MAP && v->map.n == 0)
         buf_puts(y->b, "{}");
     else if (v->kind == VALUE_LIST)
-        list(y, v, at == OF_LIST ? indent + STEP : indent, at);
+        yaml_list(y, v, at == OF_LIST ? indent + STEP : indent, at);
     else if (v->kind == VALUE_MAP)
-        map(y, v, at == ROOT ? 0 : indent + STEP, at);
+        yaml_map(y, v, at == ROOT ? 0 : indent + STEP, at);
     else
-        scalar(y, v, at == ROOT ? 0 : indent, at);
+        yaml_scalar(y, v, at == ROOT ? 0 : indent, at);
 }
 
 static struct value *
@@ -211,8 +211,8 @@ fn_yamlencode(struct call *c)
 {
     auto_buf struct buf b = BUF_INIT(HCL_BYTES_MAX / 4);
     struct yaml y = {c->ev->ctx, &b, false};
-    node(&y, c->args[0], 0, ROOT);
-    line(&b, 0);
+    yaml_node(&y, c->args[0], 0, ROOT);
+    yaml_line(&b, 0);
     if (y.long_key)
         return arg_error(c, 0, "a key is longer than %d bytes or has several lines", KEY_MAX);
     if (buf_error(&b) != 0)

@@ -55,8 +55,8 @@ struct http_client {
 
 enum { FEED_CHUNK = 64 << 10, FEED_CHUNKS = 16 };
 
-static void start(struct http_client *c);
-static void feed(void *arg);
+static void client_start_next(struct http_client *c);
+static void client_feed(void *arg);
 static void drop_link(struct http_client *c);
 
 static void
@@ -93,7 +93,7 @@ unlink_exchange(struct exchange *x)
 
 /* Completes and frees; e NULL is success. */
 static void
-finish(struct exchange *x, const struct err *e)
+client_finish(struct exchange *x, const struct err *e)
 {
     unlink_exchange(x);
     if (!e) {
@@ -106,14 +106,14 @@ finish(struct exchange *x, const struct err *e)
 }
 
 static void
-fail(struct exchange *x, int code, const char *why)
+client_fail(struct exchange *x, int code, const char *why)
 {
     struct err e = ERR_INIT;
     char text[ADDR_TEXT];
 
     err_set(&e, code, "%s %s at %s: %s", x->ask.method, x->ask.target,
             addr_format(&x->client->addr, text), why);
-    finish(x, &e);
+    client_finish(x, &e);
 }
 
 /* --- response --- */
@@ -219,31 +219,31 @@ drop_link(struct http_client *c)
 
 /* Bytes of a tunnel. False: the caller has had enough. */
 static bool
-pass(struct exchange *x, const uint8_t *p, size_t n)
+client_pass(struct exchange *x, const uint8_t *p, size_t n)
 {
     return n == 0 || x->ask.on_body(x->ask.arg, &x->resp, p, n);
 }
 
 static void
-stop(struct http_client *c, struct exchange *x)
+client_stop_exchange(struct http_client *c, struct exchange *x)
 {
     drop_link(c);
-    fail(x, -ERR_CANCELED, "stopped by the caller");
+    client_fail(x, -ERR_CANCELED, "stopped by the caller");
     if (!c->closed)
-        start(c);
+        client_start_next(c);
 }
 
 /* The exchange on the wire is over: next one, on this connection if it lives. */
 static void
-completed(struct http_client *c, bool keep)
+client_completed(struct http_client *c, bool keep)
 {
     c->fresh = false;
     if (!keep)
         drop_link(c);
     c->refs++;
-    finish(c->queue, NULL);
+    client_finish(c->queue, NULL);
     if (!c->closed)
-        start(c);
+        client_start_next(c);
     client_unref(c);
 }
 
@@ -260,8 +260,8 @@ on_data(void *arg, const uint8_t *p, size_t n)
     }
     c->refs++;
     if (x->tunnel) {
-        if (!pass(x, p, n))
-            stop(c, x);
+        if (!client_pass(x, p, n))
+            client_stop_exchange(c, x);
         client_unref(c);
         return;
     }
@@ -273,20 +273,22 @@ on_data(void *arg, const uint8_t *p, size_t n)
     if (e == HPE_PAUSED && x->complete && x->resp.status == 101 && x->ask.on_tunnel) {
         const uint8_t *rest = (const uint8_t *)llhttp_get_error_pos(&c->parser);
         x->tunnel = true;
-        if (!x->ask.on_tunnel(x->ask.arg, &x->resp) || !pass(x, rest, (size_t)(p + n - rest)))
-            stop(c, x);
+        if (!x->ask.on_tunnel(x->ask.arg, &x->resp) ||
+            !client_pass(x, rest, (size_t)(p + n - rest)))
+            client_stop_exchange(c, x);
     } else if (e == HPE_PAUSED && x->complete) {
         bool all = llhttp_get_error_pos(&c->parser) == (const char *)p + n;
-        completed(c, all && llhttp_should_keep_alive(&c->parser));
+        client_completed(c, all && llhttp_should_keep_alive(&c->parser));
     } else if (e != HPE_OK) {
         if (x->stopped) {
-            stop(c, x);
+            client_stop_exchange(c, x);
         } else {
             drop_link(c);
-            fail(x, -ERR_CORRUPT, e == HPE_USER ? "the response is too large"
-                                                : llhttp_get_error_reason(&c->parser));
+            client_fail(x, -ERR_CORRUPT,
+                        e == HPE_USER ? "the response is too large"
+                                      : llhttp_get_error_reason(&c->parser));
             if (!c->closed)
-                start(c);
+                client_start_next(c);
         }
     }
     client_unref(c);
@@ -300,13 +302,13 @@ on_eof(void *arg)
     struct exchange *x = c->queue;
 
     if (x && x->tunnel) {
-        completed(c, false);
+        client_completed(c, false);
         return;
     }
     if (x && x->sent && x->headers_done) {
         llhttp_errno_t e = llhttp_finish(&c->parser);
         if ((e == HPE_OK || e == HPE_PAUSED) && x->complete) {
-            completed(c, false);
+            client_completed(c, false);
             return;
         }
     }
@@ -319,7 +321,7 @@ on_connect(void *arg)
     struct http_client *c = ((struct link *)arg)->client;
     c->up = true;
     c->fresh = true;
-    start(c);
+    client_start_next(c);
 }
 
 static void
@@ -337,13 +339,13 @@ on_close(void *arg, int code)
             strcmp(x->ask.method, "GET") == 0) {
             x->retried = true; /* an idle connection that the server had closed */
             x->sent = false;
-            start(c);
+            client_start_next(c);
         } else if (x) {
-            fail(x, code ? code : -ERR_CLOSED,
-                 x->sent ? "the connection closed before the response was complete"
-                         : err_name(code ? code : -ERR_CLOSED));
+            client_fail(x, code ? code : -ERR_CLOSED,
+                        x->sent ? "the connection closed before the response was complete"
+                                : err_name(code ? code : -ERR_CLOSED));
             if (!c->closed)
-                start(c);
+                client_start_next(c);
         }
     }
     talloc_free(k);
@@ -358,7 +360,7 @@ on_drain(void *arg)
     if (x && x->tunnel && x->ask.on_drain)
         x->ask.on_drain(x->ask.arg);
     else if (x && x->sent && !x->tunnel && !x->ask.body && x->fed < x->ask.body_len && !x->feed)
-        x->feed = timer_start(k->client->loop, 0, feed, x);
+        x->feed = timer_start(k->client->loop, 0, client_feed, x);
 }
 
 static const struct stream_ops client_ops = {.on_connect = on_connect,
@@ -391,7 +393,7 @@ put_request(struct exchange *x, struct buf *b)
 /* Bytes of the file that is the body, as fast as they are taken, and no more than so many at once:
  * others want their turn. */
 static void
-feed(void *arg)
+client_feed(void *arg)
 {
     struct exchange *x = arg;
     struct http_client *c = x->client;
@@ -405,9 +407,10 @@ feed(void *arg)
             buf_done(&b);
             drop_link(c);
             c->refs++;
-            fail(x, -ERR_CLOSED, "the file that is sent has become shorter, or is not readable");
+            client_fail(x, -ERR_CLOSED,
+                        "the file that is sent has become shorter, or is not readable");
             if (!c->closed)
-                start(c);
+                client_start_next(c);
             client_unref(c);
             return;
         }
@@ -418,18 +421,18 @@ feed(void *arg)
             return; /* on_drain goes on */
     }
     if (x->fed < x->ask.body_len)
-        x->feed = timer_start(c->loop, 0, feed, x);
+        x->feed = timer_start(c->loop, 0, client_feed, x);
 }
 
 static void
-start(struct http_client *c)
+client_start_next(struct http_client *c)
 {
     struct exchange *x = c->queue;
 
     if (!x || x->sent || c->closed)
         return;
     if (!c->link && c->once) {
-        fail(x, -ERR_CLOSED, "the connection has gone");
+        client_fail(x, -ERR_CLOSED, "the connection has gone");
         return;
     }
     if (!c->link) {
@@ -450,7 +453,7 @@ start(struct http_client *c)
     stream_write(c->link->stream, &b, 1);
     x->fed = 0;
     if (!x->ask.body && x->ask.body_len > 0)
-        x->feed = timer_start(c->loop, 0, feed, x);
+        x->feed = timer_start(c->loop, 0, client_feed, x);
 }
 
 static void
@@ -458,7 +461,7 @@ kick_cb(void *arg)
 {
     struct http_client *c = arg;
     c->kick = NULL;
-    start(c);
+    client_start_next(c);
 }
 
 static void
@@ -471,9 +474,9 @@ timeout_cb(void *arg)
     if (x == c->queue)
         drop_link(c);
     c->refs++;
-    fail(x, -ERR_TIMEOUT, "no answer in time");
+    client_fail(x, -ERR_TIMEOUT, "no answer in time");
     if (!c->closed)
-        start(c);
+        client_start_next(c);
     client_unref(c);
 }
 
@@ -587,7 +590,7 @@ http_client_close(struct http_client *c)
     timer_stop(TAKE(c->kick));
     drop_link(c);
     while (c->queue)
-        fail(c->queue, -ERR_CANCELED, "canceled");
+        client_fail(c->queue, -ERR_CANCELED, "canceled");
     client_unref(c);
 }
 

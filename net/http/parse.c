@@ -79,7 +79,7 @@ parser_text(const llhttp_t *p)
 }
 
 static void
-dispatch(struct http_conn *c)
+parse_dispatch(struct http_conn *c)
 {
     struct http_request *r = c->req;
 
@@ -110,7 +110,7 @@ too_large(struct http_bad *bad, size_t max)
 
 /* Gives body bytes to llhttp; the number it took, or -1 after a refusal. */
 static ptrdiff_t
-feed(struct http_conn *c, const char *p, size_t n)
+parse_feed(struct http_conn *c, const char *p, size_t n)
 {
     llhttp_errno_t e = llhttp_execute(&c->parser, p, n);
     struct http_bad bad;
@@ -142,12 +142,12 @@ body_deadline(struct http_conn *c)
 void
 http_feed_body(struct http_conn *c, const uint8_t *p, size_t n)
 {
-    ptrdiff_t took = feed(c, (const char *)p, n);
+    ptrdiff_t took = parse_feed(c, (const char *)p, n);
     if (took < 0)
         return;
     buf_put(&c->in, p + took, n - (size_t)took);
     if (c->complete)
-        dispatch(c);
+        parse_dispatch(c);
     else
         body_deadline(c);
 }
@@ -257,7 +257,7 @@ take_head(struct http_conn *c)
     c->body_deadline_ms = loop_now_ms(c->server->loop) + HTTP_BODY_MS;
     llhttp_init(&c->parser, HTTP_REQUEST, &settings);
     c->parser.data = c;
-    if (feed(c, (const char *)c->in.data, hlen) < 0)
+    if (parse_feed(c, (const char *)c->in.data, hlen) < 0)
         return false;
     buf_consume(&c->in, hlen);
     return true;
@@ -274,13 +274,13 @@ take_body(struct http_conn *c)
         stream_write(c->stream, &b, 1);
     }
     if (!c->complete && c->in.len > 0) {
-        ptrdiff_t took = feed(c, (const char *)c->in.data, c->in.len);
+        ptrdiff_t took = parse_feed(c, (const char *)c->in.data, c->in.len);
         if (took < 0)
             return;
         buf_consume(&c->in, (size_t)took);
     }
     if (c->complete) {
-        dispatch(c);
+        parse_dispatch(c);
         return;
     }
     stream_read(c->stream, true);

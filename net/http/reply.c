@@ -86,7 +86,7 @@ http_status_text(int status)
 }
 
 static struct http_request *
-request(const struct http_req *r)
+reply_request(const struct http_req *r)
 {
     return (struct http_request *)(uintptr_t)r;
 }
@@ -106,7 +106,7 @@ http_request_drop(struct http_request *r)
 void
 http_forget(struct http_req *pub)
 {
-    struct http_request *r = request(pub);
+    struct http_request *r = reply_request(pub);
 
     free(TAKE(r->room));
     pub->target = pub->path = "";
@@ -117,7 +117,7 @@ http_forget(struct http_req *pub)
 bool
 http_closed(const struct http_req *r)
 {
-    return request(r)->conn == NULL || request(r)->told;
+    return reply_request(r)->conn == NULL || reply_request(r)->told;
 }
 
 static bool
@@ -132,7 +132,7 @@ header_ok(const char *s)
 void
 http_header_add(struct http_req *pub, const char *name, const char *value)
 {
-    struct http_request *r = request(pub);
+    struct http_request *r = reply_request(pub);
     ASSERT(!r->answered);
     if (!header_ok(name) || !header_ok(value) || r->n_out == HTTP_HEADERS_MAX)
         return;
@@ -152,7 +152,7 @@ put_pairs(struct buf *b, const struct http_pair *p, size_t n)
 }
 
 static bool
-bodyless(int status)
+reply_bodyless(int status)
 {
     return status == 204 || status == 304 || status < 200;
 }
@@ -169,7 +169,7 @@ put_head(struct http_request *r, struct buf *b, int status, const char *ctype, i
         buf_printf(b, "Content-Type: %s\r\n", ctype);
     put_pairs(b, r->out, r->n_out);
     put_pairs(b, s->cfg.headers, s->cfg.n_headers);
-    if (length >= 0 && !bodyless(status))
+    if (length >= 0 && !reply_bodyless(status))
         buf_printf(b, "Content-Length: %lld\r\n", (long long)length);
     else if (length < 0 && r->chunked)
         buf_puts(b, "Transfer-Encoding: chunked\r\n");
@@ -182,7 +182,7 @@ put_head(struct http_request *r, struct buf *b, int status, const char *ctype, i
 
 /* Frees the request and lets its connection go on. */
 static void
-complete(struct http_request *r)
+reply_complete(struct http_request *r)
 {
     struct http_conn *c = r->conn;
     bool keep = r->keep_alive;
@@ -200,18 +200,18 @@ send_whole(struct http_request *r, int status, const char *ctype, struct buf *bo
 
     if (!r->conn) {
         buf_done(body);
-        complete(r);
+        reply_complete(r);
         return;
     }
     buf_init(&out[0], 2 * HTTP_HEADER_BYTES_MAX + 4096);
     put_head(r, &out[0], status, ctype, (int64_t)body->len);
-    if (r->pub.method == METHOD_HEAD || bodyless(status))
+    if (r->pub.method == METHOD_HEAD || reply_bodyless(status))
         buf_done(body);
     out[1] = *body;
     buf_init(body, body->max);
     stream_write(r->conn->stream, out, 2);
     http_conn_owes(r->conn);
-    complete(r);
+    reply_complete(r);
 }
 
 /* --- compression of whole bodies --- */
@@ -279,7 +279,7 @@ send_gzip(struct http_request *r, int status, const char *ctype, struct buf *bod
 void
 http_reply_buf(struct http_req *pub, int status, const char *ctype, struct buf *b)
 {
-    struct http_request *r = request(pub);
+    struct http_request *r = reply_request(pub);
 
     ASSERT(!r->answered);
     if (buf_error(b)) {
@@ -288,7 +288,7 @@ http_reply_buf(struct http_req *pub, int status, const char *ctype, struct buf *
         return;
     }
     if (r->conn && r->gzip_ok && b->len >= HTTP_GZIP_MIN && pub->method != METHOD_HEAD &&
-        !bodyless(status)) {
+        !reply_bodyless(status)) {
         send_gzip(r, status, ctype, b);
         return;
     }
@@ -338,7 +338,7 @@ pull_soon(struct http_request *r)
 void
 http_stream_start(struct http_req *pub, int status, const char *ctype, void (*pull)(void *user))
 {
-    struct http_request *r = request(pub);
+    struct http_request *r = reply_request(pub);
 
     ASSERT(!r->answered);
     r->answered = true;
@@ -358,7 +358,7 @@ http_stream_start(struct http_req *pub, int status, const char *ctype, void (*pu
 void
 http_stream_write_buf(struct http_req *pub, struct buf *b)
 {
-    struct http_request *r = request(pub);
+    struct http_request *r = reply_request(pub);
     size_t n = b->len;
     struct buf out[3] = {BUF_INIT(64), *b, BUF_INIT(64)};
 
@@ -394,7 +394,7 @@ void
 http_tunnel_start(struct http_req *pub, void (*on_data)(void *user, const void *p, size_t n),
                   void (*pull)(void *user))
 {
-    struct http_request *r = request(pub);
+    struct http_request *r = reply_request(pub);
 
     ASSERT(!r->answered);
     r->answered = true;
@@ -416,7 +416,7 @@ http_tunnel_start(struct http_req *pub, void (*on_data)(void *user, const void *
 void
 http_tunnel_read(struct http_req *pub, bool on)
 {
-    struct http_request *r = request(pub);
+    struct http_request *r = reply_request(pub);
     if (r->conn)
         stream_read(r->conn->stream, on);
 }
@@ -424,14 +424,14 @@ http_tunnel_read(struct http_req *pub, bool on)
 size_t
 http_stream_queued(const struct http_req *pub)
 {
-    struct http_request *r = request(pub);
+    struct http_request *r = reply_request(pub);
     return r->conn ? stream_queued(r->conn->stream) : 0;
 }
 
 void
 http_stream_end(struct http_req *pub)
 {
-    struct http_request *r = request(pub);
+    struct http_request *r = reply_request(pub);
 
     ASSERT(r->streaming);
     if (r->conn && r->chunked && pub->method != METHOD_HEAD) {
@@ -442,15 +442,15 @@ http_stream_end(struct http_req *pub)
     if (r->on_data)
         /* so that the client's last bytes do not reset the connection */
         http_tunnel_read(pub, true);
-    complete(r);
+    reply_complete(r);
 }
 
 void
 http_stream_cut(struct http_req *pub)
 {
-    struct http_request *r = request(pub);
+    struct http_request *r = reply_request(pub);
 
     ASSERT(r->streaming && !r->on_data);
     r->keep_alive = false;
-    complete(r);
+    reply_complete(r);
 }

@@ -192,7 +192,7 @@ http_head_check(const struct http_pair *pairs, size_t n, bool http10, struct htt
 }
 
 static int
-hex(char c)
+scan_hex(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -206,15 +206,15 @@ hex(char c)
 /* Decodes s[0..n) to `out` (n + 1 bytes are enough) and returns the byte behind its NUL; NULL when
  * an escape is malformed or the result is no text. */
 static char *
-decode(char *out, const char *s, size_t n, bool plus)
+scan_decode(char *out, const char *s, size_t n, bool plus)
 {
     size_t o = 0;
 
     for (size_t i = 0; i < n; i++) {
         char c = s[i];
         if (c == '%') {
-            int hi = n - i > 2 ? hex(s[i + 1]) : -1;
-            int lo = n - i > 2 ? hex(s[i + 2]) : -1;
+            int hi = n - i > 2 ? scan_hex(s[i + 1]) : -1;
+            int lo = n - i > 2 ? scan_hex(s[i + 2]) : -1;
             if (hi < 0 || lo < 0)
                 return NULL;
             c = (char)(hi << 4 | lo);
@@ -253,10 +253,10 @@ parse_query(const char *q, char *to, struct http_req *r, struct http_bad *bad)
         if (len > 0) {
             struct http_pair *p = &r->query[r->n_query++];
             p->k = to;
-            to = decode(to, q, klen, true);
+            to = scan_decode(to, q, klen, true);
             p->v = eq && to ? to : "";
             if (eq && to)
-                to = decode(to, eq + 1, len - klen - 1, true);
+                to = scan_decode(to, eq + 1, len - klen - 1, true);
             if (!to)
                 return http_bad_set(bad, 400, "malformed query parameter");
         }
@@ -286,7 +286,7 @@ http_target_parse(struct http_req *r, char *text, struct http_bad *bad)
     /* each byte of the target is at most one of the result, and '?', '=' and '&' leave room for the
      * NULs of what is before them */
     r->path = text;
-    text = decode(text, t, len, false);
+    text = scan_decode(text, t, len, false);
     if (!text)
         return http_bad_set(bad, 400, "malformed request path");
     return t[len] == '?' ? parse_query(t + len + 1, text, r, bad) : 0;

@@ -93,7 +93,7 @@ http_conn_tell(struct http_conn *c)
 
 /* Takes the open request off the connection, which is going away. */
 static void
-detach(struct http_conn *c)
+server_detach(struct http_conn *c)
 {
     struct http_request *r = c->req;
     if (!r)
@@ -255,7 +255,7 @@ on_close(void *arg, int code)
     struct http_server *s = c->server;
 
     (void)code;
-    detach(c);
+    server_detach(c);
     s->answer_bytes -= c->owed;
     timer_stop(c->timer);
     timer_stop(c->resume);
@@ -291,7 +291,7 @@ make_room(void *arg, const struct stream *st)
             oldest = c;
     if (!oldest)
         return false;
-    detach(oldest);
+    server_detach(oldest);
     oldest->state = HTTP_CLOSING;
     stream_close(oldest->stream);
     return true;
@@ -398,7 +398,7 @@ http_server_close(struct http_server *s)
         listener_close(s->listeners[i]);
     s->n_listeners = 0;
     for (struct http_conn *c = s->conns; c; c = c->next) {
-        detach(c);
+        server_detach(c);
         c->state = HTTP_CLOSING;
         stream_close(c->stream);
     }

@@ -36,7 +36,7 @@ struct ws {
 
 /* Frees; the tunnel is another's business by now. */
 static void
-release(struct ws *w)
+ws_release(struct ws *w)
 {
     timer_stop(TAKE(w->resume));
     ws_reader_done(&w->in);
@@ -49,20 +49,20 @@ release(struct ws *w)
 
 /* After `closed` was set: the transport ends, now or when the bytes at hand are through. */
 static void
-end(struct ws *w)
+ws_end(struct ws *w)
 {
     if (w->feeding)
         return;
     w->ending = true;
     if (w->req)
-        release(w);
+        ws_release(w);
     else
         http_client_close(w->client); /* client_done comes, and releases */
 }
 
 /* The peer, or its connection, is through. */
 static void
-tell(struct ws *w, unsigned code, const char *why)
+ws_tell(struct ws *w, unsigned code, const char *why)
 {
     if (w->closed)
         return;
@@ -92,7 +92,7 @@ write_buf(struct ws *w, struct buf *b)
 }
 
 static void
-put(struct ws *w, enum ws_op op, const void *p, size_t n)
+ws_put_frame(struct ws *w, enum ws_op op, const void *p, size_t n)
 {
     struct buf b = BUF_INIT(HTTP_STREAM_MAX);
     uint8_t mask[4];
@@ -104,7 +104,7 @@ void
 ws_send(struct ws *w, const void *p, size_t n)
 {
     if (!w->closed)
-        put(w, WS_TEXT, p, n);
+        ws_put_frame(w, WS_TEXT, p, n);
 }
 
 size_t
@@ -129,7 +129,7 @@ ws_close(struct ws *w, unsigned code, const char *reason)
         return;
     w->closed = true;
     say_close(w, code, reason);
-    end(w);
+    ws_end(w);
 }
 
 /* --- reading --- */
@@ -151,23 +151,23 @@ on_close_frame(struct ws *w, const struct ws_message *m)
 
     snprintf(reason, sizeof(reason), "%.*s", (int)m->n, m->n ? (const char *)m->p : "");
     say_close(w, m->code, "");
-    tell(w, m->code, reason);
+    ws_tell(w, m->code, reason);
 }
 
 static void
-got(struct ws *w, const struct ws_message *m)
+ws_got(struct ws *w, const struct ws_message *m)
 {
     if (m->op == WS_TEXT || m->op == WS_BINARY)
         w->ops->on_message(w->arg, m->p, m->n);
     else if (m->op == WS_PING)
-        put(w, WS_PONG, m->p, m->n);
+        ws_put_frame(w, WS_PONG, m->p, m->n);
     else if (m->op == WS_CLOSE)
         on_close_frame(w, m);
 }
 
 /* Bytes of the peer. False: the connection is over, and `w` is to be ended. */
 static bool
-feed(struct ws *w, const uint8_t *p, size_t n)
+ws_feed(struct ws *w, const uint8_t *p, size_t n)
 {
     w->feeding = true;
     while (!w->closed && !w->held) {
@@ -176,15 +176,15 @@ feed(struct ws *w, const uint8_t *p, size_t n)
         if (rc == 0)
             break;
         if (rc > 0) {
-            got(w, &m);
+            ws_got(w, &m);
         } else {
             say_close(w, (unsigned)-rc, w->in.why);
-            tell(w, (unsigned)-rc, w->in.why);
+            ws_tell(w, (unsigned)-rc, w->in.why);
         }
     }
     buf_put(&w->rest, p, n);
     if (buf_error(&w->rest))
-        tell(w, WS_INTERNAL, "no memory for what came");
+        ws_tell(w, WS_INTERNAL, "no memory for what came");
     w->feeding = false;
     if (w->closed)
         return false;
@@ -203,10 +203,10 @@ resume_cb(void *arg)
 
     w->resume = NULL;
     buf_init(&w->rest, rest.max);
-    bool on = feed(w, rest.data, rest.len);
+    bool on = ws_feed(w, rest.data, rest.len);
     buf_done(&rest);
     if (!on)
-        end(w);
+        ws_end(w);
     else if (!w->held)
         tunnel_read(w);
 }
@@ -237,7 +237,7 @@ on_drain(void *arg)
 }
 
 static struct ws *
-make(const void *ctx, struct loop *l, const struct ws_ops *ops, void *arg)
+ws_make(const void *ctx, struct loop *l, const struct ws_ops *ops, void *arg)
 {
     struct ws *w = mem_new(ctx, struct ws);
 
@@ -280,7 +280,7 @@ key_valid(const char *key)
 
 /* The header, when it is there once. */
 static const char *
-only(const struct http_req *r, const char *name)
+ws_only(const struct http_req *r, const char *name)
 {
     const char *v = NULL;
     for (size_t i = 0; i < r->n_headers; i++)
@@ -303,7 +303,8 @@ other_version(struct http_req *r)
 bool
 ws_check(struct http_req *r)
 {
-    const char *version = only(r, "sec-websocket-version"), *key = only(r, "sec-websocket-key");
+    const char *version = ws_only(r, "sec-websocket-version"),
+               *key = ws_only(r, "sec-websocket-key");
 
     if (http_closed(r))
         http_fail(r, 499, "client gone");
@@ -325,16 +326,16 @@ static void
 server_data(void *user, const void *p, size_t n)
 {
     struct ws *w = user;
-    if (!feed(w, p, n))
-        end(w);
+    if (!ws_feed(w, p, n))
+        ws_end(w);
 }
 
 static void
 server_gone(void *user)
 {
     struct ws *w = user;
-    tell(w, WS_ABNORMAL, "the connection ended");
-    end(w);
+    ws_tell(w, WS_ABNORMAL, "the connection ended");
+    ws_end(w);
 }
 
 struct ws *
@@ -342,7 +343,7 @@ ws_accept(struct loop *l, struct http_req *r, const struct ws_ops *ops, void *ar
 {
     if (!ws_check(r))
         return NULL;
-    struct ws *w = make(r, l, ops, arg);
+    struct ws *w = ws_make(r, l, ops, arg);
     if (!accept_text(http_header(r, "sec-websocket-key"), w->accept)) {
         talloc_free(w);
         http_fail(r, 500, "SHA-1 failed: is OpenSSL in order?");
@@ -369,7 +370,7 @@ client_tunnel(void *arg, const struct http_resp *r)
 
     w->feeding = true;
     if (!got_text || strcmp(got_text, w->accept) != 0)
-        tell(w, 0, "the answer is not that of a WebSocket server");
+        ws_tell(w, 0, "the answer is not that of a WebSocket server");
     else if (w->ops->on_open)
         w->ops->on_open(w->arg);
     w->feeding = false;
@@ -380,7 +381,7 @@ static bool
 client_data(void *arg, const struct http_resp *r, const void *p, size_t n)
 {
     (void)r;
-    return feed(arg, p, n);
+    return ws_feed(arg, p, n);
 }
 
 static void
@@ -391,11 +392,12 @@ client_done(void *arg, const struct err *e, const struct http_resp *r)
     bool ending = w->ending;
 
     if (r && r->status != 101)
-        tell(w, 0, mem_printf(w, "Unexpected response code: %d (%.*s)", r->status,
-                              (int)(r->body_len < 900 ? r->body_len : 900), r->body));
+        ws_tell(w, 0,
+                mem_printf(w, "Unexpected response code: %d (%.*s)", r->status,
+                           (int)(r->body_len < 900 ? r->body_len : 900), r->body));
     else
-        tell(w, WS_ABNORMAL, e ? e->text : "the connection ended");
-    release(w);
+        ws_tell(w, WS_ABNORMAL, e ? e->text : "the connection ended");
+    ws_release(w);
     if (!ending)
         http_client_close(c);
 }
@@ -404,7 +406,7 @@ struct ws *
 ws_connect(struct loop *l, const char *addr, const struct http_ask *ask, const struct ws_ops *ops,
            void *arg, struct err *e)
 {
-    struct ws *w = make(NULL, l, ops, arg);
+    struct ws *w = ws_make(NULL, l, ops, arg);
     struct buf key = BUF_INIT(KEY_TEXT + 1);
     uint8_t raw[KEY_BYTES];
 

@@ -27,7 +27,7 @@ ws_reader_done(struct ws_reader *r)
 }
 
 static int
-refuse(struct ws_reader *r, enum ws_code code, const char *why)
+ws_frame_refuse(struct ws_reader *r, enum ws_code code, const char *why)
 {
     r->why = why;
     return -(int)code;
@@ -57,21 +57,22 @@ check_opcode(struct ws_reader *r, uint8_t first, uint8_t len)
     uint8_t op = first & OPCODE;
 
     if (first & RSV)
-        return refuse(r, WS_PROTOCOL, "a reserved bit is set");
+        return ws_frame_refuse(r, WS_PROTOCOL, "a reserved bit is set");
     if (is_control(op)) {
         if (op > WS_PONG)
-            return refuse(r, WS_PROTOCOL, "unknown opcode");
+            return ws_frame_refuse(r, WS_PROTOCOL, "unknown opcode");
         if (!(first & FIN))
-            return refuse(r, WS_PROTOCOL, "a control frame is fragmented");
+            return ws_frame_refuse(r, WS_PROTOCOL, "a control frame is fragmented");
         if (len > WS_CONTROL_MAX)
-            return refuse(r, WS_PROTOCOL, "a control frame is too long");
+            return ws_frame_refuse(r, WS_PROTOCOL, "a control frame is too long");
         return 0;
     }
     if (op > WS_BINARY)
-        return refuse(r, WS_PROTOCOL, "unknown opcode");
+        return ws_frame_refuse(r, WS_PROTOCOL, "unknown opcode");
     if ((op == WS_CONTINUATION) != r->in_message)
-        return refuse(r, WS_PROTOCOL,
-                      r->in_message ? "a message begins within another" : "nothing to continue");
+        return ws_frame_refuse(r, WS_PROTOCOL,
+                               r->in_message ? "a message begins within another"
+                                             : "nothing to continue");
     return 0;
 }
 
@@ -86,8 +87,9 @@ begin_frame(struct ws_reader *r)
     if (rc < 0)
         return rc;
     if (masked != r->masked)
-        return refuse(r, WS_PROTOCOL,
-                      masked ? "a server's frame is masked" : "a client's frame is not masked");
+        return ws_frame_refuse(r, WS_PROTOCOL,
+                               masked ? "a server's frame is masked"
+                                      : "a client's frame is not masked");
     r->left = len;
     if (len == LENGTH_16)
         r->left = big_endian(r->head + 2, 2);
@@ -95,10 +97,10 @@ begin_frame(struct ws_reader *r)
         r->left = big_endian(r->head + 2, 8);
     if ((len == LENGTH_16 && r->left < LENGTH_16) || (len == LENGTH_64 && r->left <= UINT16_MAX) ||
         r->left > INT64_MAX)
-        return refuse(r, WS_PROTOCOL, "a length is not encoded in the shortest form");
+        return ws_frame_refuse(r, WS_PROTOCOL, "a length is not encoded in the shortest form");
     r->op = r->head[0] & OPCODE;
     if (!is_control(r->op) && r->left > r->message.max - r->message.len)
-        return refuse(r, WS_TOO_BIG, "the message is too long");
+        return ws_frame_refuse(r, WS_TOO_BIG, "the message is too long");
     if (masked)
         memcpy(r->mask, r->head + r->head_len - 4, 4);
     r->fin = r->head[0] & FIN;
@@ -115,7 +117,7 @@ begin_frame(struct ws_reader *r)
 }
 
 static void
-unmask(uint8_t *to, const uint8_t *p, size_t n, const uint8_t mask[4], uint64_t at)
+ws_frame_unmask(uint8_t *to, const uint8_t *p, size_t n, const uint8_t mask[4], uint64_t at)
 {
     for (size_t i = 0; i < n; i++)
         to[i] = p[i] ^ mask[(at + i) & 3];
@@ -134,11 +136,11 @@ take_payload(struct ws_reader *r, const uint8_t **p, size_t *n)
     } else {
         to = buf_reserve(&r->message, take);
         if (!to)
-            return refuse(r, WS_TOO_BIG, "no memory for the message");
+            return ws_frame_refuse(r, WS_TOO_BIG, "no memory for the message");
         r->message.len += take;
     }
     if (take > 0)
-        unmask(to, *p, take, r->masked ? r->mask : (const uint8_t[4]){0}, r->at);
+        ws_frame_unmask(to, *p, take, r->masked ? r->mask : (const uint8_t[4]){0}, r->at);
     *p += take;
     *n -= take;
     r->left -= take;
@@ -162,14 +164,14 @@ end_close(struct ws_reader *r, struct ws_message *ret)
     if (r->control_len == 0)
         return 1;
     if (r->control_len == 1)
-        return refuse(r, WS_PROTOCOL, "half a close code");
+        return ws_frame_refuse(r, WS_PROTOCOL, "half a close code");
     ret->code = (unsigned)big_endian(r->control, 2);
     ret->p = r->control + 2;
     ret->n = r->control_len - 2;
     if (!code_valid(ret->code))
-        return refuse(r, WS_PROTOCOL, "a close code that may not be sent");
+        return ws_frame_refuse(r, WS_PROTOCOL, "a close code that may not be sent");
     if (!utf8_valid((const char *)ret->p, ret->n))
-        return refuse(r, WS_INVALID, "a close reason is not UTF-8");
+        return ws_frame_refuse(r, WS_INVALID, "a close reason is not UTF-8");
     return 1;
 }
 
@@ -190,7 +192,7 @@ end_frame(struct ws_reader *r, struct ws_message *ret)
     r->given = true;
     *ret = (struct ws_message){.op = r->message_op, .p = r->message.data, .n = r->message.len};
     if (ret->op == WS_TEXT && !utf8_valid((const char *)ret->p, ret->n))
-        return refuse(r, WS_INVALID, "a text is not UTF-8");
+        return ws_frame_refuse(r, WS_INVALID, "a text is not UTF-8");
     return 1;
 }
 
@@ -250,7 +252,7 @@ ws_put(struct buf *out, enum ws_op op, const void *p, size_t n, const uint8_t ma
     uint8_t *to = buf_reserve(out, n);
     if (!to)
         return;
-    unmask(to, p, n, mask, 0);
+    ws_frame_unmask(to, p, n, mask, 0);
     out->len += n;
 }
 

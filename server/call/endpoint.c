@@ -70,7 +70,7 @@ hand_over(struct call *c)
 }
 
 static void
-place(void *arg, struct rpc_call *rpc, const void *req)
+endpoint_place(void *arg, struct rpc_call *rpc, const void *req)
 {
     struct call *c = arg;
     const char *ours = server_cfg(c->s)->region;
@@ -122,8 +122,8 @@ endpoint_call(void *arg, struct rpc_call *rpc, const void *req)
     c->env = rpc_call_envelope(rpc);
     c->req = req;
     c->ns = str_or(c->env->namespace, NS_DEFAULT);
-    c->place = place;
+    c->place = endpoint_place;
     c->gate = gate_ref(server_gate(c->s));
     rpc_call_on_cancel(rpc, given_up, c);
-    place(c, rpc, req);
+    endpoint_place(c, rpc, req);
 }

@@ -155,7 +155,7 @@ may_repeat(const struct call *c, const struct err *e)
 }
 
 static void
-answered(void *arg, const struct err *e, const void *resp)
+forward_answered(void *arg, const struct err *e, const void *resp)
 {
     struct call *c = arg;
     struct forward *f = &c->forward;
@@ -184,7 +184,7 @@ forward_give_up(struct call *c)
 {
     struct forward *f = &c->forward;
     if (c->state == CALL_FORWARDED) {
-        rpc_cancel(f->to->client, f->id); /* answered() comes */
+        rpc_cancel(f->to->client, f->id); /* forward_answered() comes */
         return;
     }
     env_timer_stop(server_env(c->s), f->timer);
@@ -205,7 +205,7 @@ forward_send(struct call *c, uint64_t term)
                             rpc_call_encoded(c->rpc)};
     call_enter(c, CALL_FORWARDED);
     list_in(&server_forwards(c->s)->sent, c);
-    f->id = rpc_send(f->to->client, &q, answered, c);
+    f->id = rpc_send(f->to->client, &q, forward_answered, c);
 }
 
 static void
@@ -251,7 +251,7 @@ leave_old_leader(struct call *c)
     struct forward *f = &c->forward;
     if (c->method->flags & RPC_READ) {
         f->again = true;
-        rpc_cancel(f->to->client, f->id); /* answered() comes in a later turn */
+        rpc_cancel(f->to->client, f->id); /* forward_answered() comes in a later turn */
     } else if (f->timer == NULL) {
         f->timer = env_timer(server_env(c->s), LOST_MS, give_up, c);
     }

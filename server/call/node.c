@@ -13,7 +13,7 @@
 #include "server/call/ways.h"
 
 static void
-opened(void *arg, const struct err *e, const void *resp)
+node_opened(void *arg, const struct err *e, const void *resp)
 {
     struct relay *r = arg;
     struct call *c = TAKE(r->call);
@@ -27,7 +27,7 @@ opened(void *arg, const struct err *e, const void *resp)
 }
 
 static void
-ended(void *arg)
+node_ended(void *arg)
 {
     struct relay *r = arg;
 
@@ -93,5 +93,5 @@ node_start(struct call *c)
     env.hops++;
     struct rpc_request q = {c->method->id, req, &env, 0};
     call_enter(c, CALL_AT_NODE);
-    splice(rpc_call_stream(c->rpc, NULL), rpc_link_open(link, &q, opened, r), ended, r);
+    splice(rpc_call_stream(c->rpc, NULL), rpc_link_open(link, &q, node_opened, r), node_ended, r);
 }

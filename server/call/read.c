@@ -243,7 +243,7 @@ wait_ms(const struct call *c)
 
 /* What belongs to a job is named by its namespace as well. */
 static struct state_key
-named(const struct read *r)
+read_named(const struct read *r)
 {
     static const unsigned of_jobs = 1U << WATCH_JOB | 1U << WATCH_JOB_ALLOCS |
                                     1U << WATCH_JOB_EVALS | 1U << WATCH_JOB_DEPLOYMENTS;
@@ -265,7 +265,7 @@ read_start(struct call *c, const struct read_row *row)
         .s = c->s, .call = c, .method = c->method, .row = row, .req = c->req, .env = c->env};
     r->list = list != NULL && *list != NULL ? *list : &no_options;
     if (row->about != 0)
-        r->key = state_watch_key(row->about, named(r).a, named(r).b);
+        r->key = state_watch_key(row->about, read_named(r).a, read_named(r).b);
     else
         r->key = row->key != NULL ? row->key(r) : 0;
     read_try(c);
@@ -316,7 +316,7 @@ read_rows(struct read *r, struct state_txn *t)
         return row->rows(r, t);
     if (row->about == 0 && (row->order == ORDER_ID || !str_empty(r->list->prefix)))
         return state_ids(t, r->ctx, table_of(row), r->list->prefix);
-    const struct state_key key = row->about != 0 ? named(r) : (struct state_key){.a = NULL};
+    const struct state_key key = row->about != 0 ? read_named(r) : (struct state_key){.a = NULL};
     const char *const texts[] = {key.a, key.b};
     return state_by_rows(t, r->ctx, row->by, texts, key.a == NULL ? 0 : key.b == NULL ? 1 : 2);
 }
@@ -325,7 +325,7 @@ void *
 read_object(struct read *r, struct state_txn *t)
 {
     enum state_table table = table_of(r->row);
-    struct state_key key = named(r);
+    struct state_key key = read_named(r);
 
     r->too_large = r->here && state_row_bytes(t, table, key) > READ_HERE_BYTES;
     return !r->too_large ? state_get_lean(t, r->ctx, table, key, r->lean) : NULL;

@@ -141,7 +141,7 @@ region_lost(struct region *r)
         struct call *c = TAKE(x->call);
         abroad_out(x);
         if (x->id != 0)
-            rpc_cancel(r->client, x->id); /* answered() comes, and frees it */
+            rpc_cancel(r->client, x->id); /* region_answered() comes, and frees it */
         /* of one that streams: ends that, and stream_ended() comes */
         call_fail(c, &e);
     }
@@ -207,7 +207,7 @@ abroad_answered(struct abroad *x, const struct err *e, const void *resp)
 }
 
 static void
-answered(void *arg, const struct err *e, const void *resp)
+region_answered(void *arg, const struct err *e, const void *resp)
 {
     struct abroad *x = arg;
     if (x->call != NULL)
@@ -235,7 +235,7 @@ region_give_up(struct call *c)
 {
     struct abroad *x = c->abroad;
     if (x->id != 0) {
-        rpc_cancel(x->r->client, x->id); /* answered() comes */
+        rpc_cancel(x->r->client, x->id); /* region_answered() comes */
         return;
     }
     x->call = NULL;
@@ -271,7 +271,7 @@ region_start(struct call *c)
         splice(rpc_call_stream(c->rpc, NULL),
                rpc_link_open(rpc_client_link(r->client), &q, stream_opened, x), stream_ended, x);
     else
-        x->id = rpc_send(r->client, &q, answered, x);
+        x->id = rpc_send(r->client, &q, region_answered, x);
 }
 
 void

@@ -11,7 +11,7 @@
 
 #define HEAVY_NS (NS_PER_MS / 2)
 
-static void written(void *arg, const struct err *e, uint64_t index, struct fsm_result *res);
+static void write_written(void *arg, const struct err *e, uint64_t index, struct fsm_result *res);
 
 /* --- preparing --- */
 
@@ -20,11 +20,11 @@ propose_now(void *arg)
 {
     struct call *c = arg;
 
-    server_propose(c->s, &c->writing.w.in, HOME_LOOP, written, c);
+    server_propose(c->s, &c->writing.w.in, HOME_LOOP, write_written, c);
 }
 
 static void
-propose(struct call *c)
+write_propose(struct call *c)
 {
     const struct test_go go = {c->s, false, propose_now, c};
 
@@ -34,7 +34,7 @@ propose(struct call *c)
 }
 
 static void
-refuse(struct call *c, const struct err *e)
+write_refuse(struct call *c, const struct err *e)
 {
     c->err = mem_dup(c->writing.w.ctx, e, sizeof(*e));
 }
@@ -45,12 +45,12 @@ refuse_stopping(struct call *c)
     struct err e = ERR_INIT;
 
     err_set(&e, -ERR_UNAVAILABLE, "the server is stopping");
-    refuse(c, &e);
+    write_refuse(c, &e);
 }
 
 /* On a worker, or on the loop. Proposing comes last: the answer of the log may be there at once. */
 static void
-prepare(struct call *c)
+write_prepare(struct call *c)
 {
     struct writing *x = &c->writing;
     struct err e = ERR_INIT;
@@ -65,9 +65,9 @@ prepare(struct call *c)
     if (rc == 0 && x->w.resp == NULL && atomic_load(&c->cancelled))
         rc = err_set(&e, -ERR_CANCELED, "canceled");
     if (rc < 0)
-        refuse(c, &e);
+        write_refuse(c, &e);
     else if (x->w.resp == NULL)
-        propose(c);
+        write_propose(c);
 }
 
 static void
@@ -80,7 +80,7 @@ prepare_work(void *arg)
         refuse_stopping(c);
         return;
     }
-    prepare(c); /* once it is proposed it is the loop's */
+    write_prepare(c); /* once it is proposed it is the loop's */
     gate_leave(g);
 }
 
@@ -146,7 +146,7 @@ write_done(struct call *c)
 
 /* Back on the loop. */
 static void
-prepared(void *arg)
+write_prepared(void *arg)
 {
     struct call *c = arg;
 
@@ -157,12 +157,12 @@ prepared(void *arg)
 }
 
 static void
-written(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
+write_written(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
 {
     struct call *c = arg;
 
     if (e != NULL)
-        refuse(c, e);
+        write_refuse(c, e);
     c->writing.written = true;
     c->writing.index = index;
     c->writing.res = talloc_steal(c->writing.w.ctx, res);
@@ -176,10 +176,10 @@ write_begin(struct call *c)
     c->writing.proposed = c->writing.written = false;
     call_enter(c, CALL_WORKING);
     if (c->writing.row->here) {
-        prepare(c);
-        prepared(c);
+        write_prepare(c);
+        write_prepared(c);
     } else {
-        env_work(server_env(c->s), prepare_work, prepared, c);
+        env_work(server_env(c->s), prepare_work, write_prepared, c);
     }
 }
 

@@ -12,7 +12,7 @@
 /* --- leadership --- */
 
 static void
-lose(struct core *c)
+apply_lose(struct core *c)
 {
     struct apply_half *a = &c->apply;
     completions done;
@@ -341,7 +341,7 @@ apply_step(struct core *c, int64_t now_ms, struct apply_input *in)
     ASSERT(now_ms >= a->now_ms);
     a->now_ms = now_ms;
     if (in->lost)
-        lose(c);
+        apply_lose(c);
     auto_mem struct consensus_snapshot *install = TAKE(in->install);
     if (install != NULL)
         take_state(c, install);

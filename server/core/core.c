@@ -20,7 +20,7 @@ static const size_t state_pct[] = {
 /* --- consensus tells --- */
 
 static void
-lose(struct core *c)
+core_lose_leadership(struct core *c)
 {
     static const char why[] = "the leadership was lost; the write may still be committed";
     completions done;
@@ -44,7 +44,7 @@ tail_cut(struct core *c, uint64_t index)
 }
 
 static void
-append(struct core *c, const struct consensus_update *u)
+core_append(struct core *c, const struct consensus_update *u)
 {
     struct raft_half *r = &c->raft;
     ASSERT(u->first > r->handed); /* what is handed over is committed, and never replaced */
@@ -86,13 +86,13 @@ core_update(void *arg, const struct consensus_update *u)
     if (u->hard)
         raft_log_set_hard(r->log, u->term, u->vote);
     if (u->role_changed && u->role != CONSENSUS_LEADER && r->role == CONSENSUS_LEADER)
-        lose(c);
+        core_lose_leadership(c);
     r->role_new |= u->role_changed && u->role == CONSENSUS_LEADER;
     r->role = u->role;
     r->term = u->term;
     if (u->first != 0) {
         atomic_store(&c->quiet, false); /* before it is sent: the answers are news */
-        append(c, u);
+        core_append(c, u);
     }
     r->commit = u->commit;
     r->timeout_ms = u->timeout_ms;

@@ -59,7 +59,7 @@ put_part(struct core *c, struct feed *f, const struct record *v, size_t n)
 /* How many of `n` entries one message takes. They end before a configuration that is not durable
  * here (guard 11). */
 static size_t
-piece(const struct core *c, const struct record *v, size_t n)
+feed_piece(const struct core *c, const struct record *v, size_t n)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < n; i++) {
@@ -82,7 +82,7 @@ feed_ask(struct core *c, struct feed_read *x)
 
 /* Asks for the next ones, if they are durable and still there. */
 static bool
-want(struct core *c, struct feed *f)
+feed_want(struct core *c, struct feed *f)
 {
     struct raft_half *r = &c->raft;
     struct feed_read *x = mem_new(NULL, struct feed_read);
@@ -118,8 +118,8 @@ feed_on(struct core *c, struct feed *f)
                 break;
             v[n] = *x;
         }
-        size_t fits = piece(c, v, n);
-        if (n == 0 && want(c, f))
+        size_t fits = feed_piece(c, v, n);
+        if (n == 0 && feed_want(c, f))
             return;
         if (fits == 0 || !put_part(c, f, v, fits))
             f->end = f->next;
@@ -166,7 +166,7 @@ feed_take(struct core *c, struct feed_read *x)
     /* else another range was asked for meanwhile. None found: the files do not have them any more
      */
     if (x->term == f->term && x->v[0].index == f->next &&
-        (x->found == 0 || !put_part(c, f, x->v, piece(c, x->v, x->found))))
+        (x->found == 0 || !put_part(c, f, x->v, feed_piece(c, x->v, x->found))))
         f->end = f->next;
     feed_on(c, f);
 }

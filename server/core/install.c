@@ -237,7 +237,7 @@ read_piece(const char *dir, struct feed_read *x)
 /* The copy is good, and of a term that this server has seen, or its vote could be older than its
  * log. */
 static struct consensus_snapshot *
-finish(struct core *c, const char *dir, struct feed_read *x)
+install_finish(struct core *c, const char *dir, struct feed_read *x)
 {
     __typeof__(c->reads) *k = &c->reads;
     auto_mem void *tmp = mem_ctx("install");
@@ -281,7 +281,7 @@ keep_piece(struct core *c, const char *dir, struct feed_read *x)
         if (rc == 0)
             rc = fd_write_full(k->fd, p->data, p->n);
         k->at += rc == 0 ? p->n : 0;
-        x->whole = rc == 0 && k->at == k->size ? finish(c, dir, x) : NULL;
+        x->whole = rc == 0 && k->at == k->size ? install_finish(c, dir, x) : NULL;
     }
     if (rc < 0) {
         log_warn("core", "the state that a leader sends cannot be kept", "error",

@@ -164,7 +164,7 @@ check_reach(struct core *c, const struct consensus_snapshot *snap, const char *d
 
 /* Who founds a cluster writes the first configuration. */
 static int
-bootstrap(struct core *c, const struct peer_list *conf, struct err *e)
+open_bootstrap(struct core *c, const struct peer_list *conf, struct err *e)
 {
     struct record r = {.index = 1, .term = 1, .type = RECORD_CONFIG};
     void *data = NULL;
@@ -182,7 +182,7 @@ bootstrap(struct core *c, const struct peer_list *conf, struct err *e)
 }
 
 static size_t
-members(const struct consensus_snapshot *snap, const struct replayed *p)
+open_members(const struct consensus_snapshot *snap, const struct replayed *p)
 {
     auto_mem void *tmp = mem_ctx("members");
     struct peer_list conf = snap != NULL ? snap->conf : (struct peer_list){NULL, 0};
@@ -214,7 +214,7 @@ load_log(struct core *c, const char *raft_dir, const struct consensus_snapshot *
         c->apply.conf_index = snap->conf_index;
     }
     take_entries(c, &p);
-    c->raft.alone = members(snap, &p) <= 1;
+    c->raft.alone = open_members(snap, &p) <= 1;
     c->raft.handed = c->apply.applied;
     c->raft.stored = raft_log_last(c->raft.log);
     c->raft.start = (struct consensus_start){.term = raft_log_term(c->raft.log),
@@ -227,7 +227,7 @@ load_log(struct core *c, const char *raft_dir, const struct consensus_snapshot *
 }
 
 static int
-load(struct core *c, const char *raft_dir, const char *state_dir, struct err *e)
+open_load(struct core *c, const char *raft_dir, const char *state_dir, struct err *e)
 {
     struct consensus_snapshot *snap = mem_new(c->raft.start_ctx, struct consensus_snapshot);
     int rc = snapshot_find(raft_dir, c->raft.start_ctx, snap, e);
@@ -242,7 +242,7 @@ load(struct core *c, const char *raft_dir, const char *state_dir, struct err *e)
     c->raft.is_new = empty && c->o.expect > 1;
     struct peer self = {.id = c->raft.id, .addr = c->o.addr, .role = PEER_VOTER};
     if (empty && !c->raft.is_new)
-        rc = bootstrap(c, &(struct peer_list){&self, 1}, e);
+        rc = open_bootstrap(c, &(struct peer_list){&self, 1}, e);
     else if (!empty)
         rc = check_reach(c, snap, raft_dir, e);
     if (rc == 0)
@@ -270,7 +270,7 @@ int
 core_found(struct core *c, const struct peer_list *conf, struct err *e)
 {
     ASSERT(c->raft.is_new && !c->started[0]);
-    int rc = bootstrap(c, conf, e);
+    int rc = open_bootstrap(c, conf, e);
     if (rc == 0)
         rc = load_log(c, c->o.dir, NULL, e);
     c->raft.is_new = rc < 0;
@@ -338,7 +338,7 @@ core_open(const struct core_opts *o, struct core **ret, struct err *e)
     if (rc == 0)
         rc = install_open(c, raft_dir, e);
     if (rc == 0)
-        rc = load(c, raft_dir, state_dir, e);
+        rc = open_load(c, raft_dir, state_dir, e);
     if (rc < 0) {
         core_free(c);
         return rc;

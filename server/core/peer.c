@@ -118,7 +118,7 @@ core_change(struct core *c, const struct peer_list *conf)
 
 /* To that voter; 0: to the one that is known to hold most. */
 static void
-transfer(struct core *c, uint64_t to)
+peer_transfer(struct core *c, uint64_t to)
 {
     struct raft_half *r = &c->raft;
     const struct peer_list *l = consensus_peers(r->consensus);
@@ -145,7 +145,7 @@ take_one(struct core *c, const struct core_msg *x)
         if (consensus_change(r->consensus, r->now_ms, &x->change, &e) < 0)
             log_debug("core", "the servers are not changed", "error", e.text, NULL);
     } else if (x->transfer) {
-        transfer(c, x->to);
+        peer_transfer(c, x->to);
     } else if (x->gone != 0) {
         unsigned after = (unsigned)(env_random(c->env) % CORE_GONE_MS);
         r->timeout_ms = consensus_leader_gone(r->consensus, r->now_ms, x->gone, after);

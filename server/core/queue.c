@@ -144,7 +144,7 @@ completions_last(struct core *c, completions *l)
 }
 
 static void
-refuse(struct core *c, struct proposal *p, int code, const char *why)
+queue_refuse(struct core *c, struct proposal *p, int code, const char *why)
 {
     completions l;
     fifo_init(&l);
@@ -156,7 +156,7 @@ void
 core_fail(struct core *c, struct proposal *p, int code, const char *why)
 {
     proposal_release(c, p);
-    refuse(c, p, code, why);
+    queue_refuse(c, p, code, why);
 }
 
 void
@@ -178,7 +178,7 @@ core_is_leader(const struct core *c)
 }
 
 static int
-admit(struct core *c, const struct proposal *p, const char **ret_why)
+queue_admit(struct core *c, const struct proposal *p, const char **ret_why)
 {
     if (buf_error(&p->data) == -ERR_INVALID) {
         *ret_why = "what is to be written is nested deeper than 64 levels";
@@ -219,7 +219,7 @@ proposal_destroy(struct proposal *p)
 
 /* False: the core is stopping. */
 static bool
-enqueue(struct core *c, struct proposal *p)
+queue_enqueue(struct core *c, struct proposal *p)
 {
     pthread_mutex_lock(&c->raft_in.mutex);
     bool ok = !c->stopping;
@@ -256,12 +256,12 @@ core_propose(struct core *c, struct intent *in, enum home home, propose_fn *done
     p->room = fsm_room(in);
     const char *why = NULL;
     struct err e = ERR_INIT;
-    int rc = admit(c, p, &why);
+    int rc = queue_admit(c, p, &why);
     if (rc == -ERR_INVALID && codec_check(&type_intent, in, &e) < 0)
         why = e.text;
     if (rc < 0)
-        refuse(c, p, rc, why);
-    else if (!enqueue(c, p))
+        queue_refuse(c, p, rc, why);
+    else if (!queue_enqueue(c, p))
         core_fail(c, p, -ERR_CANCELED, "the server is shutting down");
 }
 

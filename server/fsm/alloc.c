@@ -40,7 +40,7 @@ struct judged {
 };
 
 static bool
-has(const struct place_of *set, const char *key)
+alloc_has(const struct place_of *set, const char *key)
 {
     const struct place_of *p;
     if (str_empty(key))
@@ -55,7 +55,7 @@ find_rejected(struct apply *a, const struct plan_result *in, struct judged *d)
     const struct node *n = NULL;
     for (size_t i = 0; i < in->placed.n; i++) {
         const struct allocation *al = in->placed.v[i];
-        if (has(d->nodes, al->node_id))
+        if (alloc_has(d->nodes, al->node_id))
             continue;
         if (n == NULL || !str_eq(n->id, al->node_id))
             n = state_node(a->t, a->tmp, al->node_id);
@@ -167,12 +167,12 @@ find_tied(struct apply *a, const struct plan_result *in, struct judged *d)
     ASSERT(d->nodes != NULL && a->res->rejected_nodes.n > 0);
     for (size_t i = 0; i < in->placed.n; i++) {
         const struct allocation *al = in->placed.v[i];
-        if (!str_empty(al->previous_allocation) && has(d->nodes, al->node_id))
+        if (!str_empty(al->previous_allocation) && alloc_has(d->nodes, al->node_id))
             entry_place_of(a, &d->spared, al->previous_allocation, 0);
     }
     for (size_t i = 0; i < in->stopped.n; i++) {
         const struct allocation *al = in->stopped.v[i];
-        if (!str_empty(al->desired_status) && has(d->nodes, al->node_id))
+        if (!str_empty(al->desired_status) && alloc_has(d->nodes, al->node_id))
             entry_place_of(a, &d->staying, al->id, 0);
     }
 }
@@ -324,7 +324,7 @@ place_alloc(struct apply *a, const struct plan_result *plan, const struct alloca
 static bool
 is_void(const struct judged *d, const struct allocation *al)
 {
-    return has(d->nodes, al->node_id) || has(d->spared, al->id);
+    return alloc_has(d->nodes, al->node_id) || alloc_has(d->spared, al->id);
 }
 
 /* Victims go when the allocation was placed for which they make room. */
@@ -338,7 +338,7 @@ entry_judged(struct apply *a, const struct plan_result *in, struct judged *d)
     }
     for (size_t i = 0; i < in->placed.n; i++) {
         const struct allocation *al = in->placed.v[i];
-        if (has(d->staying, al->previous_allocation))
+        if (alloc_has(d->staying, al->previous_allocation))
             a->res->names_taken++;
         else if (!is_void(d, al))
             place_alloc(a, in, al);
@@ -367,11 +367,11 @@ preemption_evals(struct apply *a, const struct plan_result *in, const struct jud
     a->n_eval_ids = 1; /* the first is the plan's own */
     for (size_t i = 0; i < in->stopped.n; i++) {
         const struct allocation *al = in->stopped.v[i];
-        if (!has(d->preempted, al->id))
+        if (!alloc_has(d->preempted, al->id))
             continue;
         const struct job *j = entry_job(a, al->namespace, al->job_id);
         const char *key = mem_printf(a->tmp, "%s/%s", str_or(al->namespace, ""), al->job_id);
-        if (j == NULL || j->stop || has(jobs, key))
+        if (j == NULL || j->stop || alloc_has(jobs, key))
             continue;
         entry_place_of(a, &jobs, key, 0);
         entry_put_eval(a, entry_new_eval(a, j, TRIGGER_PREEMPTION));
@@ -616,7 +616,7 @@ intent_alloc_update(struct apply *a, const struct intent_alloc_update *in)
 }
 
 static bool
-drains(struct apply *a, const char *node_id)
+alloc_drains(struct apply *a, const char *node_id)
 {
     const struct node *n = state_node(a->t, a->tmp, node_id);
     return n != NULL && n->drain_strategy != NULL;
@@ -648,7 +648,8 @@ intent_alloc_transition(struct apply *a, const struct intent_alloc_transition *i
 {
     for (size_t i = 0; i < in->alloc_ids.n; i++) {
         const struct allocation *old = state_alloc(a->t, a->ctx, in->alloc_ids.v[i]);
-        if (old == NULL || in->transition == NULL || (in->draining && !drains(a, old->node_id)))
+        if (old == NULL || in->transition == NULL ||
+            (in->draining && !alloc_drains(a, old->node_id)))
             continue;
         entry_transition(a, old, in->transition);
     }

@@ -10,7 +10,7 @@
 
 /* The parent becomes the child. */
 static void
-derive(struct apply *a, struct job *j, const char *id)
+child_derive(struct apply *a, struct job *j, const char *id)
 {
     j->parent_id = j->id;
     j->id = j->name = id;
@@ -64,7 +64,8 @@ intent_periodic_launch(struct apply *a, const struct intent_periodic_launch *in)
     a->res->changed = true;
     if (skip)
         return 0;
-    derive(a, parent, mem_printf(a->tmp, "%s" PERIODIC_INFIX "%" PRId64, parent->id, in->launch));
+    child_derive(a, parent,
+                 mem_printf(a->tmp, "%s" PERIODIC_INFIX "%" PRId64, parent->id, in->launch));
     parent->periodic = NULL;
     put_child(a, parent, in->eval_id, TRIGGER_PERIODIC);
     return 0;
@@ -99,7 +100,7 @@ intent_job_dispatch(struct apply *a, const struct intent_job_dispatch *in)
         a->res->job = same;
         return 0;
     }
-    derive(a, parent, in->child_id);
+    child_derive(a, parent, in->child_id);
     parent->dispatched = true;
     parent->dispatch_idempotency_token = in->idempotency_token;
     parent->priority = (struct opt_i64){true, in->priority};

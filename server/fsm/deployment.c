@@ -62,7 +62,7 @@ set_status(struct apply *a, struct touched_deployment *td, const struct deployme
 
 /* The deployment, or NULL: the entry is refused. */
 static struct touched_deployment *
-active(struct apply *a, const char *id)
+deployment_touch_active(struct apply *a, const char *id)
 {
     struct touched_deployment *td = entry_touch_deployment(a, id);
 
@@ -95,7 +95,7 @@ intent_deployment_update(struct apply *a, const struct intent_deployment_update 
 {
     if (in->update == NULL)
         return entry_refuse(a, -ERR_INVALID, "update a deployment: no status");
-    struct touched_deployment *td = active(a, in->update->deployment_id);
+    struct touched_deployment *td = deployment_touch_active(a, in->update->deployment_id);
     if (td == NULL)
         return a->res->err.code;
     set_status(a, td, in->update);
@@ -129,7 +129,8 @@ is_placed_canary(const struct deployment *d, const struct allocation *al)
 
 /* Healthy canaries of the groups that are promoted. */
 static struct allocation_list
-promotable(struct apply *a, const struct deployment *d, const struct intent_deployment_promote *in)
+deployment_promotable(struct apply *a, const struct deployment *d,
+                      const struct intent_deployment_promote *in)
 {
     struct allocation_list l = {0};
     struct state_iter *it = state_allocs_by_deployment(a->t, a->tmp, d->id);
@@ -167,11 +168,11 @@ too_few(struct apply *a, const struct deployment *d, const struct intent_deploym
 int
 intent_deployment_promote(struct apply *a, const struct intent_deployment_promote *in)
 {
-    struct touched_deployment *td = active(a, in->deployment_id);
+    struct touched_deployment *td = deployment_touch_active(a, in->deployment_id);
     if (td == NULL)
         return a->res->err.code;
     struct deployment *d = td->d;
-    struct allocation_list l = promotable(a, d, in);
+    struct allocation_list l = deployment_promotable(a, d, in);
     const char *why = too_few(a, d, in, &l);
     if (why != NULL)
         return entry_refuse(a, -ERR_INVALID, "%s", why);
@@ -232,7 +233,7 @@ set_health(struct apply *a, const struct str_list *ids, bool healthy)
 int
 intent_deployment_health(struct apply *a, const struct intent_deployment_health *in)
 {
-    struct touched_deployment *td = active(a, in->deployment_id);
+    struct touched_deployment *td = deployment_touch_active(a, in->deployment_id);
     if (td == NULL || check_health(a, in, &in->healthy) < 0 ||
         check_health(a, in, &in->unhealthy) < 0)
         return a->res->err.code;

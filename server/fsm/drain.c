@@ -11,7 +11,7 @@
 
 /* Deadlines count from the request: one that changes a drain begins anew. */
 static struct drain_strategy *
-strategy(struct apply *a, const struct node *n, const struct drain_spec *spec)
+drain_make_strategy(struct apply *a, const struct node *n, const struct drain_spec *spec)
 {
     struct drain_strategy *d = type_new(a->ctx, &type_drain_strategy);
 
@@ -50,11 +50,11 @@ note_last(struct apply *a, struct node *n, bool begins, const char *status,
 }
 
 static void
-begin(struct apply *a, struct node *n, const struct intent_node_drain *in)
+drain_begin(struct apply *a, struct node *n, const struct intent_node_drain *in)
 {
     bool begins = n->drain_strategy == NULL;
 
-    n->drain_strategy = strategy(a, n, in->drain_spec);
+    n->drain_strategy = drain_make_strategy(a, n, in->drain_spec);
     n->scheduling_eligibility = NODE_INELIGIBLE;
     note_last(a, n, begins, DRAIN_DRAINING, &in->meta);
     entry_node_event(a, n, begins ? "Node drain strategy set" : "Node drain strategy updated",
@@ -63,7 +63,7 @@ begin(struct apply *a, struct node *n, const struct intent_node_drain *in)
 
 /* False: there was neither a drain nor anything else to undo. */
 static bool
-cancel(struct apply *a, struct node *n, const struct intent_node_drain *in)
+drain_cancel(struct apply *a, struct node *n, const struct intent_node_drain *in)
 {
     bool drained = n->drain_strategy != NULL;
     bool opens = in->mark_eligible && !str_eq(n->scheduling_eligibility, NODE_ELIGIBLE);
@@ -91,8 +91,8 @@ intent_node_drain(struct apply *a, const struct intent_node_drain *in)
     bool was = str_eq(n->scheduling_eligibility, NODE_ELIGIBLE);
     a->eval_ids = &in->eval_ids;
     if (in->drain_spec != NULL) {
-        begin(a, n, in);
-    } else if (!cancel(a, n, in)) {
+        drain_begin(a, n, in);
+    } else if (!drain_cancel(a, n, in)) {
         a->res->node = n;
         a->res->node_modify_index = n->modify_index;
         return 0;
@@ -106,7 +106,7 @@ intent_node_drain(struct apply *a, const struct intent_node_drain *in)
 
 /* Does the allocation keep its node from being drained? */
 static bool
-holds(struct apply *a, struct allocation *al, const struct drain_strategy *d)
+drain_holds(struct apply *a, struct allocation *al, const struct drain_strategy *d)
 {
     if (alloc_client_terminal(al))
         return false;
@@ -126,7 +126,7 @@ intent_node_drained(struct apply *a, const struct intent_node_drained *in)
         return 0; /* purged, or disabled meanwhile */
     struct state_iter *it = state_allocs_by_node(a->t, a->tmp, n->id);
     for (struct allocation *al; (al = state_next(it, a->tmp)) != NULL;)
-        held |= holds(a, al, n->drain_strategy);
+        held |= drain_holds(a, al, n->drain_strategy);
     if (held)
         return 0;
     n->drain_strategy = NULL;

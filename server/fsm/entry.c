@@ -215,7 +215,7 @@ entry_touch_job(struct apply *a, const char *ns, const char *id)
 }
 
 static int64_t *
-counter(struct task_group_summary *s, const char *client_status)
+entry_counter(struct task_group_summary *s, const char *client_status)
 {
     if (str_eq(client_status, ALLOC_PENDING))
         return &s->starting;
@@ -239,10 +239,10 @@ count_alloc(struct apply *a, const struct allocation *al, const struct allocatio
     if (s == NULL)
         return;
     /* What completed or failed did so for ever, even when the client changes its mind. */
-    int64_t *from = old != NULL ? counter(s, old->client_status) : &s->queued;
+    int64_t *from = old != NULL ? entry_counter(s, old->client_status) : &s->queued;
     if (from != NULL && from != &s->complete && from != &s->failed && *from > 0)
         --*from;
-    int64_t *to = counter(s, al->client_status);
+    int64_t *to = entry_counter(s, al->client_status);
     if (to != NULL)
         ++*to;
     entry_touch_job(a, al->namespace, al->job_id)->summary_changed = true;

@@ -21,7 +21,7 @@ may_go(struct apply *a, const struct evaluation *ev)
 }
 
 static int
-judge(struct apply *a, const struct intent_eval_delete *in, struct evaluation_list *ret)
+eval_judge(struct apply *a, const struct intent_eval_delete *in, struct evaluation_list *ret)
 {
     for (size_t i = 0; i < in->eval_ids.n; i++) {
         const char *id = str_or(in->eval_ids.v[i], "");
@@ -52,7 +52,7 @@ intent_eval_delete(struct apply *a, const struct intent_eval_delete *in)
             a, -ERR_CONFLICT,
             "eval broker is enabled; eval broker must be paused to delete evals: operator "
             "scheduler set-config -pause-eval-broker=true");
-    int rc = judge(a, in, &gone);
+    int rc = eval_judge(a, in, &gone);
     for (size_t i = 0; rc == 0 && i < gone.n; i++) {
         const struct evaluation *ev = gone.v[i];
         if (entry_remove(a, EVALS, ev->id)) /* else it was named twice */

@@ -40,7 +40,7 @@ job_status(struct apply *a, const struct job *j)
 
 /* Status and summaries of everything touched; last. */
 static void
-finish(struct apply *a)
+fsm_finish(struct apply *a)
 {
     store_deployments(a);
     for (size_t i = 0; i < a->n_jobs; i++) {
@@ -153,7 +153,7 @@ intent_noop(struct apply *a, const struct empty *in)
 }
 
 static int
-dispatch(struct apply *a, const struct intent *in)
+fsm_dispatch(struct apply *a, const struct intent *in)
 {
     switch ((enum intent_member)codec_member(&type_intent, in)) {
 #define CASE(id, member)                                                                           \
@@ -232,11 +232,11 @@ fsm_apply(const void *ctx, struct state_txn *t, uint64_t index, const struct int
     struct apply a = {
         .ctx = res, .tmp = tmp, .t = t, .index = index, .now = in->time, .res = res};
     ASSERT(index > state_applied(t)); /* each entry once, in their order */
-    int rc = dispatch(&a, in);
+    int rc = fsm_dispatch(&a, in);
     ASSERT((rc == 0) == (res->err.code == 0));
     ASSERT(rc == 0 || !res->changed); /* what is refused has no effect */
     if (rc == 0)
-        finish(&a);
+        fsm_finish(&a);
     HASH_CLEAR(hh, a.at_jobs);
     for (size_t i = 0; i < STATE_TABLES; i++)
         HASH_CLEAR(hh, a.at_rows[i]);

@@ -61,7 +61,7 @@ entry_put_launch(struct apply *a, const struct job *j, int64_t at_s)
 
 /* A version of a job was stored: from now on it is launched when due, or not at all. */
 static void
-schedule(struct apply *a, const struct job *j)
+job_put_schedule(struct apply *a, const struct job *j)
 {
     if (job_periodic_active(j))
         entry_put_launch(a, j, a->now / NS_PER_S);
@@ -135,7 +135,7 @@ entry_put_job(struct apply *a, struct job *j, const struct job *old)
     carry_source(a, j);
     state_trim_job_versions(a->t, a->index, j->namespace, j->id, STATE_JOB_VERSIONS_KEPT);
     put_summary(a, j);
-    schedule(a, j);
+    job_put_schedule(a, j);
     a->res->job = j;
     a->res->job_changed = true;
 }

@@ -42,7 +42,7 @@ intent_job_stable(struct apply *a, const struct intent_job_stable *in)
 }
 
 static bool
-tagged(const struct job *j, const void *arg)
+job_version_tagged(const struct job *j, const void *arg)
 {
     const struct intent_job_tag *in = arg;
 
@@ -50,7 +50,7 @@ tagged(const struct job *j, const void *arg)
 }
 
 static bool
-meant(const struct job *j, const void *arg)
+job_version_meant(const struct job *j, const void *arg)
 {
     const struct intent_job_tag *in = arg;
 
@@ -72,8 +72,10 @@ count_tags(struct apply *a, const struct intent_job_tag *in)
 int
 intent_job_tag(struct apply *a, const struct intent_job_tag *in)
 {
-    struct job *was = state_find_version(a->t, a->ctx, in->namespace, in->job_id, tagged, in);
-    struct job *j = state_find_version(a->t, a->ctx, in->namespace, in->job_id, meant, in);
+    struct job *was =
+        state_find_version(a->t, a->ctx, in->namespace, in->job_id, job_version_tagged, in);
+    struct job *j =
+        state_find_version(a->t, a->ctx, in->namespace, in->job_id, job_version_meant, in);
 
     if (in->tag == NULL) {
         if (was == NULL)

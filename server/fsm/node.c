@@ -92,7 +92,7 @@ struct seen {
 
 /* True for the first time. */
 static bool
-see(struct apply *a, struct seen *s, const char *ns, const char *id)
+node_see(struct apply *a, struct seen *s, const char *ns, const char *id)
 {
     size_t at = entry_place_of(a, &s->jobs, mem_printf(a->tmp, "%s\n%s", ns, id), s->n);
     bool first = at == s->n;
@@ -124,7 +124,7 @@ system_evals(struct apply *a, const char *node_id, struct seen *seen)
     struct job_list jobs = {NULL, 0};
     struct state_iter *it = state_jobs_by_type(a->t, a->tmp, JOB_SYSTEM);
     for (struct job *j; (j = state_next(it, a->tmp)) != NULL;) {
-        if (!j->stop && wants_node(j, n) && see(a, seen, j->namespace, j->id))
+        if (!j->stop && wants_node(j, n) && node_see(a, seen, j->namespace, j->id))
             list_add(a->tmp, jobs, j);
     }
     for (size_t i = 0; i < jobs.n; i++)
@@ -148,7 +148,7 @@ new_node_evals(struct apply *a, const char *node_id, const struct on_node *o, st
         if (batch ? alloc_client_terminal(al)
                   : alloc_client_terminal(al) && alloc_server_terminal(al))
             continue;
-        if (see(a, seen, al->namespace, al->job_id))
+        if (node_see(a, seen, al->namespace, al->job_id))
             put_node_eval(a, of, node_id);
     }
     system_evals(a, node_id, seen);
@@ -315,7 +315,7 @@ take_run(struct apply *a, struct node *n, const struct node *old)
 /* A miss that comes behind this entry is void (S12). That alone does not move the node's
  * ModifyIndex. */
 static void
-heard(struct apply *a, struct node *n)
+node_heard(struct apply *a, struct node *n)
 {
     n->last_heard_index = a->index;
     state_put(a->t, 0, NODES, n);
@@ -372,7 +372,7 @@ intent_node_register(struct apply *a, const struct intent_node_register *in)
     if (!relevant && codec_equal(&type_node, old, n, 0)) {
         a->res->node = old;
         a->res->node_modify_index = old->modify_index;
-        heard(a, old);
+        node_heard(a, old);
         return 0;
     }
     n->last_heard_index = a->index;
@@ -405,7 +405,7 @@ set_status(struct apply *a, struct node *n, const char *to, const char *why)
 
 /* The leader saw no heartbeat. (S9) */
 static void
-missed(struct apply *a, struct node *n, uint64_t seen_index, struct seen *seen)
+node_missed(struct apply *a, struct node *n, uint64_t seen_index, struct seen *seen)
 {
     if (seen_index != 0 && n->last_heard_index > seen_index)
         return; /* it was heard of since its time was over (S12) */
@@ -435,7 +435,7 @@ missed_together(struct apply *a, const struct intent_node_status *in)
         if (n == NULL)
             continue;
         any = true;
-        missed(a, n, in->seen_index, &seen);
+        node_missed(a, n, in->seen_index, &seen);
     }
     HASH_CLEAR(hh, seen.jobs);
     return any ? 0 : no_node(a, in->node_id);
@@ -478,7 +478,7 @@ cancel_evals_of_miss(struct apply *a, const struct node *n, const struct on_node
 
     for (size_t i = 0; i < o->n; i++) {
         const struct allocation *al = o->all[i];
-        if (!see(a, &seen, al->namespace, al->job_id))
+        if (!node_see(a, &seen, al->namespace, al->job_id))
             continue;
         const struct job *j = state_job(a->t, a->tmp, al->namespace, al->job_id);
         j = j != NULL ? j : state_alloc_job(a->t, o->all[i]);
@@ -488,7 +488,7 @@ cancel_evals_of_miss(struct apply *a, const struct node *n, const struct on_node
     }
     struct state_iter *it = state_jobs_by_type(a->t, a->tmp, JOB_SYSTEM);
     for (struct job *j; (j = state_next(it, a->tmp)) != NULL;)
-        if (see(a, &seen, j->namespace, j->id))
+        if (node_see(a, &seen, j->namespace, j->id))
             list_add(a->tmp, jobs, j);
     HASH_CLEAR(hh, seen.jobs);
     for (size_t i = 0; i < jobs.n; i++)
@@ -507,7 +507,7 @@ evals_of_return(struct apply *a, const char *node_id, const struct on_node *o,
 
     new_node_evals(a, node_id, o, &seen);
     for (size_t i = 0; i < canceled->n; i++)
-        if (see(a, &seen, canceled->v[i]->namespace, canceled->v[i]->id))
+        if (node_see(a, &seen, canceled->v[i]->namespace, canceled->v[i]->id))
             put_node_eval(a, canceled->v[i], node_id);
     HASH_CLEAR(hh, seen.jobs);
 }
@@ -533,7 +533,7 @@ fsm_gate_shut(struct state_txn *t, void *ctx, const char *node_id)
 /* The client heartbeats and wants to be ready (S6, S7, S10), or not yet; a node whose pool is not
  * there is not ready either. */
 static int
-heartbeat(struct apply *a, struct node *n, bool wants_init)
+node_heartbeat(struct apply *a, struct node *n, bool wants_init)
 {
     struct on_node o;
     bool waits = wants_init || !state_has_pool(a->t, n->node_pool);
@@ -576,9 +576,9 @@ intent_node_status(struct apply *a, const struct intent_node_status *in)
     a->res->node = n;
     a->res->node_modify_index = n->modify_index;
     if (in->heard && (str_eq(in->status, NODE_READY) || str_eq(in->status, NODE_INIT)))
-        heard(a, n);
+        node_heard(a, n);
     if (str_eq(in->status, NODE_READY) || str_eq(in->status, NODE_INIT))
-        return heartbeat(a, n, str_eq(in->status, NODE_INIT));
+        return node_heartbeat(a, n, str_eq(in->status, NODE_INIT));
     return entry_refuse(a, -ERR_INVALID, "node \"%s\": invalid status \"%s\"", n->id,
                         str_or(in->status, ""));
 }

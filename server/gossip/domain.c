@@ -25,7 +25,7 @@ domains_new(const void *ctx)
 }
 
 static bool
-same(const struct server_hello *a, const struct server_hello *b)
+domain_same(const struct server_hello *a, const struct server_hello *b)
 {
     return str_eq(a->region, b->region) && str_eq(a->zone, b->zone);
 }
@@ -38,7 +38,7 @@ domains_add(struct domains *d, int64_t now, const struct server_hello *h)
     if (d->n == GOSSIP_MEMBERS_MAX)
         return false;
     for (size_t i = 0; i < d->n; i++)
-        if (same(d->v[i].server, h)) {
+        if (domain_same(d->v[i].server, h)) {
             until = d->v[i].until;
             most = d->v[i].most;
         }
@@ -52,7 +52,7 @@ domains_wait(struct domains *d, int64_t now, const struct server_hello *h)
 {
     for (size_t i = 0; i < d->n; i++) {
         struct lost *x = &d->v[i];
-        if (same(x->server, h) && x->until < now + DOMAIN_WAIT_MS)
+        if (domain_same(x->server, h) && x->until < now + DOMAIN_WAIT_MS)
             x->until = now + DOMAIN_WAIT_MS < x->most ? now + DOMAIN_WAIT_MS : x->most;
     }
 }
@@ -79,7 +79,7 @@ domains_take(struct domains *d, const void *ctx, int64_t now, struct domain_even
     *ret = (struct domain_event){first->region, first->zone, {0}};
     for (size_t i = 0; i < d->n; i++) {
         struct lost x = d->v[i];
-        if (!same(x.server, first)) {
+        if (!domain_same(x.server, first)) {
             d->v[kept++] = x;
             continue;
         }

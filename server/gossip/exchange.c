@@ -56,7 +56,7 @@ pack_one(struct gossip *g, struct server_sync *s, struct packet *p)
 }
 
 static struct server_sync *
-pack(struct gossip *g, const void *ctx, uint64_t to, uint64_t nonce)
+exchange_pack(struct gossip *g, const void *ctx, uint64_t to, uint64_t nonce)
 {
     struct server_sync *s = mem_new(ctx, struct server_sync);
     struct swim_sync all;
@@ -101,15 +101,16 @@ exchange_over(struct exchange *x, const struct err *e)
     env_post(x->g->o.env, exchange_free, x);
 }
 
-static void answered(void *arg, const struct err *e, const void *resp);
+static void exchange_answered(void *arg, const struct err *e, const void *resp);
 
 static void
 exchange_ask(struct exchange *x)
 {
     auto_mem void *tmp = mem_ctx("sync");
-    struct server_sync *s = x->op != 0 ? pack_keys(x, tmp) : pack(x->g, tmp, x->to, x->nonce);
+    struct server_sync *s =
+        x->op != 0 ? pack_keys(x, tmp) : exchange_pack(x->g, tmp, x->to, x->nonce);
     struct rpc_request q = {RPC_SERVER_SYNC, s, NULL, GOSSIP_SYNC_MS};
-    rpc_send(x->client, &q, answered, x);
+    rpc_send(x->client, &q, exchange_answered, x);
 }
 
 /* One packet of the answer; -ERR_UNAVAILABLE: it asks who we are. */
@@ -151,7 +152,7 @@ take_answer(struct exchange *x, const struct gossip_packet *in, struct swim_out 
 }
 
 static void
-answered(void *arg, const struct err *failed, const void *resp)
+exchange_answered(void *arg, const struct err *failed, const void *resp)
 {
     struct exchange *x = arg;
     const struct server_sync *s = resp;
@@ -300,7 +301,7 @@ gossip_sync(struct gossip *g, const void *ctx, const struct server_sync *req,
     if (rc == 0 && p.kind == PACKET_KEYS)
         answer_keys(g, ctx, &p, ret);
     else if (rc == 0)
-        *ret = *pack(g, ctx, p.from, p.token);
+        *ret = *exchange_pack(g, ctx, p.from, p.token);
     if (swim_figures(g->swim)->foreign + swim_figures(g->swim)->full != before)
         gossip_refuse(g, REFUSED_MEMBER, "a connection");
     gossip_carry(g, &out);

@@ -105,7 +105,7 @@ gossip_refuse(struct gossip *g, unsigned why, const char *from)
 
 /* --- receiving --- */
 
-static void arm(struct gossip *g);
+static void gossip_arm(struct gossip *g);
 
 void
 gossip_carry(struct gossip *g, struct swim_out *out)
@@ -125,7 +125,7 @@ gossip_carry(struct gossip *g, struct swim_out *out)
         list_add(g, g->events, e);
     }
     mem_free(out->ctx);
-    arm(g);
+    gossip_arm(g);
 }
 
 static void
@@ -136,7 +136,7 @@ ask_who(struct gossip *g, const struct packet *p, uint64_t cookie, const char *f
 }
 
 static void
-take(struct gossip *g, const struct packet *p, const char *from)
+gossip_take(struct gossip *g, const struct packet *p, const char *from)
 {
     struct swim_out out = {.ctx = mem_ctx("gossip")};
     uint64_t cookie = 0, before = swim_figures(g->swim)->foreign + swim_figures(g->swim)->full;
@@ -164,7 +164,7 @@ take(struct gossip *g, const struct packet *p, const char *from)
 }
 
 static void
-got(void *arg, const char *from, const uint8_t *bytes, size_t n)
+gossip_got(void *arg, const char *from, const uint8_t *bytes, size_t n)
 {
     struct gossip *g = arg;
     auto_mem void *tmp = mem_ctx("packet");
@@ -178,7 +178,7 @@ got(void *arg, const char *from, const uint8_t *bytes, size_t n)
     else if (p.to != g->id || p.from == g->id)
         gossip_refuse(g, REFUSED_MISLED, from);
     else
-        take(g, &p, from);
+        gossip_take(g, &p, from);
 }
 
 /* --- events, time --- */
@@ -200,7 +200,7 @@ tell_events(void *arg)
 }
 
 static void
-tick(void *arg)
+gossip_tick(void *arg)
 {
     struct gossip *g = arg;
     struct swim_out out = {.ctx = mem_ctx("gossip")};
@@ -210,7 +210,7 @@ tick(void *arg)
 }
 
 static void
-arm(struct gossip *g)
+gossip_arm(struct gossip *g)
 {
     int64_t now = now_ms(g), next = swim_next(g->swim, now);
     if (g->events.n > 0 && !g->telling) {
@@ -222,7 +222,7 @@ arm(struct gossip *g)
     env_timer_stop(g->o.env, TAKE(g->timer));
     g->timer_ms = next;
     if (next != INT64_MAX)
-        g->timer = env_timer(g->o.env, next - now, tick, g);
+        g->timer = env_timer(g->o.env, next - now, gossip_tick, g);
 }
 
 /* --- what is asked --- */
@@ -283,7 +283,7 @@ gossip_open(const struct gossip_opts *o, struct gossip **ret, struct err *e)
     if (rc == 0)
         rc = swim_new(g, &so, &g->swim, e);
     if (rc == 0)
-        rc = datagram_open(o->loop, &o->at, got, g, &g->socket, e);
+        rc = datagram_open(o->loop, &o->at, gossip_got, g, &g->socket, e);
     if (rc < 0) {
         mem_free(g);
         return err_prefix(e, "gossip");
@@ -296,7 +296,7 @@ void
 gossip_start(struct gossip *g)
 {
     exchange_begin(g);
-    arm(g);
+    gossip_arm(g);
 }
 
 /* Behind what was posted. */

@@ -52,7 +52,7 @@ keyring_over(void *arg)
 }
 
 static void
-fail(struct keyring *k, const char *name, const char *why)
+keyring_fail(struct keyring *k, const char *name, const char *why)
 {
     k->failed++;
     str_map_set(k, &k->resp.messages, name, mem_strdup(k, why));
@@ -80,9 +80,9 @@ keyring_told(struct gossip *g, const char *name, const struct str_list *keys, co
     struct keyring *k = g->keyring;
     ASSERT(k != NULL && k->open > 0);
     if (e != NULL)
-        fail(k, name, e->text);
+        keyring_fail(k, name, e->text);
     else if (k->now != k->op && !str_list_has(keys, k->key))
-        fail(k, name, "the key is not installed: install it first");
+        keyring_fail(k, name, "the key is not installed: install it first");
     for (size_t i = 0; i < keys->n && k->now == k->op; i++)
         map_put(k, k->resp.keys, keys->v[i])->v++;
     if (--k->open == 0)
@@ -112,7 +112,7 @@ keyring_ask(struct keyring *k, enum keys_op op)
         k->open++;
         if (!exchange_keys(g, v[i].about, op, k->key, &e)) {
             k->open--;
-            fail(k, v[i].about->name, e.text);
+            keyring_fail(k, v[i].about->name, e.text);
         }
     }
     struct str_list ours = {0};

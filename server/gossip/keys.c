@@ -59,7 +59,7 @@ keys_text(const void *ctx, const struct gossip_key *k)
 
 /* Its place; n: it is not there. */
 static size_t
-place(const struct gossip_keys *ring, const struct gossip_key *k)
+keys_place(const struct gossip_keys *ring, const struct gossip_key *k)
 {
     size_t i = 0;
     while (i < ring->n && (ring->v[i].n != k->n || memcmp(ring->v[i].v, k->v, k->n) != 0))
@@ -68,9 +68,9 @@ place(const struct gossip_keys *ring, const struct gossip_key *k)
 }
 
 static bool
-have(const struct gossip_keys *ring, const struct gossip_key *k)
+keys_have(const struct gossip_keys *ring, const struct gossip_key *k)
 {
-    return place(ring, k) < ring->n;
+    return keys_place(ring, k) < ring->n;
 }
 
 int
@@ -81,7 +81,7 @@ keys_change(struct gossip_keys *ring, enum keys_op op, const struct gossip_key *
                        "gossip is not encrypted: set server.encrypt on all servers");
     if (op == KEYS_LIST)
         return 0;
-    size_t i = place(ring, k);
+    size_t i = keys_place(ring, k);
     if (op == KEYS_INSTALL) {
         if (i < ring->n)
             return 0;
@@ -161,7 +161,7 @@ keys_load(const char *path, const char *configured, struct gossip_keys *ret, str
     if (ring.n == 0 && !str_empty(configured)) {
         ring.v[ring.n++] = k;
         rc = keys_save(path, &ring, e);
-    } else if (!str_empty(configured) && !have(&ring, &k)) {
+    } else if (!str_empty(configured) && !keys_have(&ring, &k)) {
         log_warn("serf", "server.encrypt is not in the key ring, which counts", "file", path, NULL);
     }
     *ret = ring;

@@ -108,7 +108,7 @@ put_inner(struct buf *out, const struct packet *p)
 /* --- sealing --- */
 
 static const EVP_CIPHER *
-cipher(const struct gossip_key *k)
+packet_cipher(const struct gossip_key *k)
 {
     ASSERT(k->n == 16 || k->n == 24 || k->n == 32);
     return k->n == 16 ? EVP_aes_128_gcm() : k->n == 24 ? EVP_aes_192_gcm() : EVP_aes_256_gcm();
@@ -116,12 +116,12 @@ cipher(const struct gossip_key *k)
 
 /* `head` is covered, and not hidden. */
 static void
-seal(const struct gossip_key *k, const uint8_t head[2], const uint8_t *nonce, uint8_t *p, size_t n,
-     uint8_t *tag)
+packet_seal(const struct gossip_key *k, const uint8_t head[2], const uint8_t *nonce, uint8_t *p,
+            size_t n, uint8_t *tag)
 {
     EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new();
     int len = 0;
-    ASSERT(c != NULL && EVP_EncryptInit_ex(c, cipher(k), NULL, k->v, nonce) == 1);
+    ASSERT(c != NULL && EVP_EncryptInit_ex(c, packet_cipher(k), NULL, k->v, nonce) == 1);
     ASSERT(EVP_EncryptUpdate(c, NULL, &len, head, 2) == 1);
     ASSERT(EVP_EncryptUpdate(c, p, &len, p, (int)n) == 1 && (size_t)len == n);
     ASSERT(EVP_EncryptFinal_ex(c, p + n, &len) == 1 && len == 0);
@@ -130,7 +130,7 @@ seal(const struct gossip_key *k, const uint8_t head[2], const uint8_t *nonce, ui
 }
 
 static bool
-unseal(const struct gossip_key *k, const uint8_t *p, size_t n, uint8_t *out)
+packet_unseal(const struct gossip_key *k, const uint8_t *p, size_t n, uint8_t *out)
 {
     EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new();
     uint8_t tag[PACKET_TAG];
@@ -138,7 +138,7 @@ unseal(const struct gossip_key *k, const uint8_t *p, size_t n, uint8_t *out)
     const uint8_t *nonce = p + 2, *in = nonce + PACKET_NONCE;
     size_t n_in = n - 2 - PACKET_NONCE - PACKET_TAG;
     memcpy(tag, in + n_in, PACKET_TAG);
-    ASSERT(c != NULL && EVP_DecryptInit_ex(c, cipher(k), NULL, k->v, nonce) == 1);
+    ASSERT(c != NULL && EVP_DecryptInit_ex(c, packet_cipher(k), NULL, k->v, nonce) == 1);
     ASSERT(EVP_DecryptUpdate(c, NULL, &len, p, 2) == 1);
     ASSERT(EVP_DecryptUpdate(c, out, &len, in, (int)n_in) == 1);
     ASSERT(EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_SET_TAG, PACKET_TAG, tag) == 1);
@@ -163,8 +163,8 @@ packet_put(struct buf *out, const struct packet *p, const struct gossip_keys *ke
     if (tag == NULL)
         return;
     if (sealed) {
-        seal(&keys->v[0], out->data + at, out->data + at + 2, out->data + inner, out->len - inner,
-             tag);
+        packet_seal(&keys->v[0], out->data + at, out->data + at + 2, out->data + inner,
+                    out->len - inner, tag);
         out->len += PACKET_TAG;
     } else {
         buf_put_u32(out, crc32c(0, out->data + at, out->len - at));
@@ -255,7 +255,7 @@ packet_get(const void *ctx, const uint8_t *p, size_t n, const struct gossip_keys
     size_t n_in = n - 2 - PACKET_NONCE - PACKET_TAG;
     auto_mem uint8_t *inner = mem_array(NULL, uint8_t, n_in + PACKET_TAG);
     for (size_t i = 0; i < keys->n; i++)
-        if (unseal(&keys->v[i], p, n, inner))
+        if (packet_unseal(&keys->v[i], p, n, inner))
             return get_inner(ctx, inner, n_in, ret) ? PACKET_FINE : PACKET_BAD;
     return PACKET_FORGED;
 }

@@ -12,7 +12,7 @@ const struct swim_profile swim_lan = {.interval = 1000, .timeout = 500, .suspect
 const struct swim_profile swim_wan = {.interval = 5000, .timeout = 3000, .suspect_min = 10000};
 
 static int64_t
-scaled(const struct swim *s, int64_t ms)
+probe_scaled(const struct swim *s, int64_t ms)
 {
     return ms * (1 + s->figures.health);
 }
@@ -81,7 +81,7 @@ lane_pick(struct swim *s, struct lane *l)
 /* --- one question --- */
 
 static void
-ping(struct swim *s, uint64_t to, uint64_t token, const char *addr, struct swim_out *out)
+probe_ping(struct swim *s, uint64_t to, uint64_t token, const char *addr, struct swim_out *out)
 {
     swim_put(s, out, &(struct packet){.kind = PACKET_PING, .to = to, .token = token}, addr);
 }
@@ -98,8 +98,8 @@ lane_ask(struct swim *s, struct lane *l, struct member *m, uint64_t round, struc
 {
     l->q = (struct question){.token = swim_random(s) | 1,
                              .target = m->id,
-                             .ask = s->t + scaled(s, l->p->timeout),
-                             .end = s->t + scaled(s, l->p->interval)};
+                             .ask = s->t + probe_scaled(s, l->p->timeout),
+                             .end = s->t + probe_scaled(s, l->p->interval)};
     m->heard = s->t;
     l->next = l->q.end;
     swim_put(
@@ -122,7 +122,7 @@ lane_ask_others(struct swim *s, struct lane *l, const struct member *m, struct s
         p.to = v[i]->id;
         swim_put(s, out, &p, v[i]->about->serf);
     }
-    ping(s, m->id, l->q.token, m->about->serf, out);
+    probe_ping(s, m->id, l->q.token, m->about->serf, out);
 }
 
 /* Where others do not even say that they got no answer, it may be our own fault. */
@@ -148,7 +148,7 @@ lane_due(const struct lane *l)
 
 /* The pings of a round make a ring of all that are there, in another order in each round. */
 static uint64_t
-place(uint64_t id, uint64_t round)
+probe_place(uint64_t id, uint64_t round)
 {
     uint64_t z = (id ^ round) * UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 32) * UINT64_C(0x94d049bb133111eb);
@@ -159,11 +159,11 @@ place(uint64_t id, uint64_t round)
 static struct member *
 next_in(const struct swim *s, const struct lane *l, uint64_t round)
 {
-    uint64_t us = place(s->v[0]->id, round), best = 0;
+    uint64_t us = probe_place(s->v[0]->id, round), best = 0;
     struct member *m = NULL;
     for (size_t i = 1; i < s->n; i++) {
         struct member *o = s->v[i];
-        uint64_t behind = place(o->id, round) - us; /* around the end */
+        uint64_t behind = probe_place(o->id, round) - us; /* around the end */
         if (o->near != l->near || !is_there(o) || (m != NULL && behind >= best))
             continue;
         m = o;
@@ -199,7 +199,7 @@ lane_begin(struct swim *s, struct lane *l, struct swim_out *out)
 
 /* By chance, so that one of them is first when who began is gone. */
 static int64_t
-slack(struct swim *s)
+probe_slack(struct swim *s)
 {
     return SWIM_SLACK_MS / 2 + chance_of(s, SWIM_SLACK_MS);
 }
@@ -214,7 +214,7 @@ lane_hurry(struct swim *s, struct lane *l, uint64_t round, struct swim_out *out)
         return;
     if (l->began != 0 && l->began != round) {
         l->began = 0;
-        l->next += swim_random(s) % 2 == 0 ? slack(s) : 0;
+        l->next += swim_random(s) % 2 == 0 ? probe_slack(s) : 0;
     }
     if (l->q.token != 0 || l->urgent != 0 || s->figures.health > 0 ||
         s->t < l->next - SWIM_EARLY_MS)
@@ -224,7 +224,7 @@ lane_hurry(struct swim *s, struct lane *l, uint64_t round, struct swim_out *out)
         return;
     lane_ask(s, l, m, round, out);
     l->began = 0;
-    l->next += slack(s);
+    l->next += probe_slack(s);
 }
 
 static void
@@ -271,7 +271,7 @@ relay_begin(struct swim *s, const struct packet *p, const char *from, struct swi
                         .addr = mem_strdup(s, m->about->serf),
                         .nack = s->t + time * 4 / 5,
                         .end = s->t + time};
-    ping(s, r->target, r->token, r->addr, out);
+    probe_ping(s, r->target, r->token, r->addr, out);
 }
 
 static void
@@ -361,17 +361,17 @@ probe_again(struct swim *s, uint64_t id, struct swim_out *out)
         struct question *q = &s->lanes[i].q;
         const struct member *m = q->token != 0 && q->target == id ? swim_find(s, id) : NULL;
         if (m != NULL)
-            ping(s, id, q->token, m->about->serf, out);
+            probe_ping(s, id, q->token, m->about->serf, out);
     }
     for (size_t i = 0; i < RELAYS_MAX; i++) {
         const struct relay *r = &s->relays[i];
         if (r->token != 0 && r->target == id)
-            ping(s, id, r->token, r->addr, out);
+            probe_ping(s, id, r->token, r->addr, out);
     }
 }
 
 static void
-acked(struct swim *s, const struct packet *p, struct swim_out *out)
+probe_acked(struct swim *s, const struct packet *p, struct swim_out *out)
 {
     struct lane *l = lane_asked(s, p->token);
     if (l != NULL) {
@@ -409,7 +409,7 @@ probe_take(struct swim *s, const struct packet *p, const char *from, struct swim
             relay_begin(s, p, from, out);
         break;
     case PACKET_ACK:
-        acked(s, p, out);
+        probe_acked(s, p, out);
         break;
     case PACKET_NACK:
         l = lane_asked(s, p->token);

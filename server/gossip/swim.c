@@ -46,7 +46,7 @@ is_there(const struct member *m)
 
 /* Members that count: of all, or of one distance. */
 static size_t
-count(const struct swim *s, bool near_only, bool near)
+swim_count(const struct swim *s, bool near_only, bool near)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++)
@@ -57,7 +57,7 @@ count(const struct swim *s, bool near_only, bool near)
 /* --- the clock --- */
 
 static int64_t
-due(const struct swim *s)
+swim_due(const struct swim *s)
 {
     int64_t at = probe_due(s);
     at = s->spread < at ? s->spread : at;
@@ -91,7 +91,7 @@ stood_still(struct swim *s)
 static void
 clock_on(struct swim *s, int64_t now)
 {
-    int64_t at = due(s);
+    int64_t at = swim_due(s);
     int64_t by = s->begun && now > s->real ? now - s->real : 0;
     s->begun = true;
     s->real = now;
@@ -106,7 +106,7 @@ clock_on(struct swim *s, int64_t now)
 int64_t
 swim_next(const struct swim *s, int64_t now)
 {
-    int64_t at = due(s);
+    int64_t at = swim_due(s);
     if (at == NEVER)
         return NEVER;
     return (s->begun ? s->real : now) + (at > s->t ? at - s->t : 0);
@@ -124,9 +124,9 @@ log10_up(size_t n)
 }
 
 static void
-news(struct swim *s, struct member *m)
+swim_news(struct swim *s, struct member *m)
 {
-    m->told = SWIM_TOLD_FACTOR * log10_up(count(s, false, false));
+    m->told = SWIM_TOLD_FACTOR * log10_up(swim_count(s, false, false));
     if (s->spread == NEVER)
         s->spread = s->t + SWIM_SPREAD_MS;
 }
@@ -212,7 +212,7 @@ swim_put(struct swim *s, struct swim_out *out, const struct packet *p, const cha
 }
 
 static void
-event(struct swim_out *out, enum swim_change change, const struct member *m)
+swim_add_event(struct swim_out *out, enum swim_change change, const struct member *m)
 {
     struct swim_event e = {change, codec_clone(out->ctx, &type_server_hello, m->about)};
     list_add(out->ctx, out->events, e);
@@ -238,12 +238,12 @@ swim_choose(struct swim *s,
 /* --- suspicion --- */
 
 static void
-become(struct swim *s, struct member *m, enum member_state to, uint64_t by)
+swim_become(struct swim *s, struct member *m, enum member_state to, uint64_t by)
 {
     m->state = to;
     m->by = by;
     m->since = s->t;
-    news(s, m);
+    swim_news(s, m);
     if (!is_there(m) && s->again == NEVER)
         s->again = s->t + SWIM_AGAIN_MS;
     if (is_there(m) && m != s->v[0] && !s->left) {
@@ -265,9 +265,9 @@ suspicion_time(const struct swim *s, struct suspicion *x)
 }
 
 static void
-suspect(struct swim *s, struct member *m, uint64_t by)
+swim_suspect(struct swim *s, struct member *m, uint64_t by)
 {
-    size_t n = count(s, true, m->near) + (m->near ? 0 : 1);
+    size_t n = swim_count(s, true, m->near) + (m->near ? 0 : 1);
     double size = log((double)n) / log(10);
     const struct swim_profile *p = m->near ? &swim_lan : &swim_wan;
     int64_t least =
@@ -281,7 +281,7 @@ suspect(struct swim *s, struct member *m, uint64_t by)
                                       .n = 1,
                                       .accusers = {by}};
     suspicion_time(s, &m->suspicion);
-    become(s, m, MEMBER_SUSPECT, by);
+    swim_become(s, m, MEMBER_SUSPECT, by);
     s->spread = s->t; /* others are to look, too */
 }
 
@@ -292,7 +292,7 @@ swim_accuse(struct swim *s, struct member *m, uint64_t by, struct swim_out *out)
     (void)out;
     ASSERT(is_there(m) && m != s->v[0]);
     if (m->state == MEMBER_ALIVE) {
-        suspect(s, m, by);
+        swim_suspect(s, m, by);
         return;
     }
     for (unsigned i = 0; i < x->n; i++)
@@ -303,7 +303,7 @@ swim_accuse(struct swim *s, struct member *m, uint64_t by, struct swim_out *out)
     x->accusers[x->n++] = by;
     suspicion_time(s, x);
     m->by = by;
-    news(s, m);
+    swim_news(s, m);
 }
 
 /* --- statements --- */
@@ -328,7 +328,7 @@ set_about(struct swim *s, struct member *m, const struct server_hello *h, void *
 }
 
 static void
-add(struct swim *s, const struct statement *st, struct swim_out *out)
+swim_add(struct swim *s, const struct statement *st, struct swim_out *out)
 {
     if (st->about == NULL)
         return;
@@ -342,11 +342,11 @@ add(struct swim *s, const struct statement *st, struct swim_out *out)
     set_about(s, m, st->about, out->ctx);
     list_add(s, *s, m);
     bool there = st->state == MEMBER_ALIVE || st->state == MEMBER_SUSPECT;
-    become(s, m, there ? MEMBER_ALIVE : st->state, st->by);
+    swim_become(s, m, there ? MEMBER_ALIVE : st->state, st->by);
     if (there)
-        event(out, SWIM_JOIN, m);
+        swim_add_event(out, SWIM_JOIN, m);
     if (st->state == MEMBER_SUSPECT)
-        suspect(s, m, st->by);
+        swim_suspect(s, m, st->by);
 }
 
 static void
@@ -359,11 +359,11 @@ say_alive(struct swim *s, struct member *m, const struct statement *st, struct s
     bool changed = st->about != NULL && !codec_equal(&type_server_hello, st->about, m->about, 0);
     if (changed)
         set_about(s, m, st->about, out->ctx);
-    become(s, m, MEMBER_ALIVE, st->by);
+    swim_become(s, m, MEMBER_ALIVE, st->by);
     if (!was)
-        event(out, SWIM_JOIN, m);
+        swim_add_event(out, SWIM_JOIN, m);
     else if (changed)
-        event(out, SWIM_UPDATE, m);
+        swim_add_event(out, SWIM_UPDATE, m);
 }
 
 /* It became so; `was`: it was there. */
@@ -371,9 +371,9 @@ static void
 gone_event(struct swim_out *out, const struct member *m, bool was)
 {
     if (m->state == MEMBER_PRUNED)
-        event(out, SWIM_REAP, m);
+        swim_add_event(out, SWIM_REAP, m);
     else if (was || m->state == MEMBER_LEFT)
-        event(out, m->state == MEMBER_LEFT ? SWIM_LEAVE : SWIM_FAILED, m);
+        swim_add_event(out, m->state == MEMBER_LEFT ? SWIM_LEAVE : SWIM_FAILED, m);
 }
 
 static void
@@ -383,7 +383,7 @@ say_gone(struct swim *s, struct member *m, const struct statement *st, struct sw
     if (st->incarnation < m->incarnation || m->state >= st->state)
         return;
     m->incarnation = st->incarnation;
-    become(s, m, st->state, st->by);
+    swim_become(s, m, st->state, st->by);
     gone_event(out, m, was);
 }
 
@@ -402,11 +402,11 @@ say_us(struct swim *s, const struct statement *st)
     }
     us->incarnation = st->incarnation + 1;
     us->since = s->t;
-    news(s, us);
+    swim_news(s, us);
 }
 
 static void
-say(struct swim *s, const struct statement *st, bool sync, struct swim_out *out)
+swim_say(struct swim *s, const struct statement *st, bool sync, struct swim_out *out)
 {
     struct member *m = swim_find(s, st->id);
     if (m == s->v[0]) {
@@ -421,7 +421,7 @@ say(struct swim *s, const struct statement *st, bool sync, struct swim_out *out)
         return;
     }
     if (m == NULL) {
-        add(s, st, out);
+        swim_add(s, st, out);
         return;
     }
     struct statement as = *st;
@@ -503,8 +503,9 @@ has_failed(const struct swim *s, const struct member *m, uint64_t not)
 
 /* False: there is nobody to exchange with. */
 static bool
-exchange(struct swim *s, bool (*with)(const struct swim *s, const struct member *m, uint64_t not),
-         struct swim_out *out)
+swim_exchange(struct swim *s,
+              bool (*with)(const struct swim *s, const struct member *m, uint64_t not ),
+              struct swim_out *out)
 {
     struct member *m;
     if (s->left || swim_choose(s, with, 0, &m, 1) == 0)
@@ -520,11 +521,11 @@ ends_tick(struct swim *s, struct swim_out *out)
     for (size_t i = s->n; i > 1; i--) {
         struct member *m = s->v[i - 1];
         if (m->state == MEMBER_SUSPECT && s->t >= m->suspicion.until) {
-            become(s, m, MEMBER_FAILED, s->v[0]->id);
-            event(out, SWIM_FAILED, m);
+            swim_become(s, m, MEMBER_FAILED, s->v[0]->id);
+            swim_add_event(out, SWIM_FAILED, m);
         } else if (!is_there(m) && s->t - m->since >= SWIM_REAP_MS) {
             if (m->state != MEMBER_PRUNED)
-                event(out, SWIM_REAP, m);
+                swim_add_event(out, SWIM_REAP, m);
             s->v[i - 1] = s->v[--s->n];
             talloc_reparent(s, out->ctx, m);
         }
@@ -540,9 +541,9 @@ swim_tick(struct swim *s, int64_t now, struct swim_out *out)
     if (s->t >= s->spread)
         spread_tick(s, out);
     if (s->t >= s->sync)
-        s->sync = exchange(s, is_alive, out) ? s->t + SWIM_SYNC_MS : NEVER;
+        s->sync = swim_exchange(s, is_alive, out) ? s->t + SWIM_SYNC_MS : NEVER;
     if (s->t >= s->again)
-        s->again = exchange(s, has_failed, out) ? s->t + SWIM_AGAIN_MS : NEVER;
+        s->again = swim_exchange(s, has_failed, out) ? s->t + SWIM_AGAIN_MS : NEVER;
 }
 
 void
@@ -551,7 +552,7 @@ swim_take(struct swim *s, int64_t now, const struct packet *p, const char *from,
 {
     clock_on(s, now);
     for (size_t i = 0; i < p->says.n; i++)
-        say(s, &p->says.v[i], p->kind == PACKET_SYNC, out);
+        swim_say(s, &p->says.v[i], p->kind == PACKET_SYNC, out);
     probe_take(s, p, from, out);
 }
 
@@ -619,7 +620,7 @@ swim_set_self(struct swim *s, int64_t now, const struct server_hello *self, stru
     set_about(s, us, self, out->ctx);
     us->incarnation++;
     us->since = s->t;
-    news(s, us);
+    swim_news(s, us);
 }
 
 void
@@ -629,7 +630,7 @@ swim_leave(struct swim *s, int64_t now, struct swim_out *out)
     if (s->left)
         return;
     s->left = true;
-    become(s, s->v[0], MEMBER_LEFT, s->v[0]->id);
+    swim_become(s, s->v[0], MEMBER_LEFT, s->v[0]->id);
     probe_void(s);
     s->spread = s->t;
     (void)out;
@@ -643,7 +644,7 @@ swim_force(struct swim *s, int64_t now, uint64_t id, bool prune, struct swim_out
     enum member_state to = prune ? MEMBER_PRUNED : MEMBER_LEFT;
     if (m == NULL || is_there(m) || m->state >= to)
         return;
-    become(s, m, to, s->v[0]->id);
+    swim_become(s, m, to, s->v[0]->id);
     gone_event(out, m, false);
 }
 

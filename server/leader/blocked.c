@@ -107,7 +107,7 @@ may_use(const struct evaluation *e, const char *class)
 }
 
 static bool
-missed(const struct blocked *b, const struct evaluation *e)
+blocked_missed(const struct blocked *b, const struct evaluation *e)
 {
     if (b->last_gain <= e->snapshot_index)
         return false;
@@ -118,7 +118,7 @@ missed(const struct blocked *b, const struct evaluation *e)
 }
 
 static uint64_t
-newest(const struct evaluation *e)
+blocked_newest(const struct evaluation *e)
 {
     return e->create_index > e->snapshot_index ? e->create_index : e->snapshot_index;
 }
@@ -144,7 +144,7 @@ blocked_add(struct blocked *b, const struct evaluation *e, int64_t now_ms)
     slim.failed_tg_allocs.n = 0;
     struct evaluation *own = codec_clone(b, &type_evaluation, &slim);
     if (x != NULL && !str_eq(x->e->id, e->id)) {
-        if (newest(x->e) > newest(e)) {
+        if (blocked_newest(x->e) > blocked_newest(e)) {
             queue_push(b, &b->duplicates, own);
             return;
         }
@@ -152,7 +152,7 @@ blocked_add(struct blocked *b, const struct evaluation *e, int64_t now_ms)
     }
     if (x != NULL)
         entry_del(b, x);
-    if (missed(b, own)) {
+    if (blocked_missed(b, own)) {
         queue_push(b, &b->released, own);
         return;
     }
@@ -170,7 +170,7 @@ blocked_add(struct blocked *b, const struct evaluation *e, int64_t now_ms)
 }
 
 static void
-release(struct blocked *b, struct entry *x)
+blocked_release(struct blocked *b, struct entry *x)
 {
     ASSERT(talloc_parent(x->e) == x); /* else it would go with another, or leak */
     queue_push(b, &b->released, x->e);
@@ -196,7 +196,7 @@ blocked_capacity(struct blocked *b, const char *class, uint64_t index)
     b->last_gain = index;
     HASH_ITER(hh, b->entries, x, nx)
         if (may_use(x->e, class))
-            release(b, x);
+            blocked_release(b, x);
 }
 
 void
@@ -226,7 +226,7 @@ blocked_tick(struct blocked *b, int64_t now_ms)
         return;
     HASH_ITER(hh, b->entries, x, nx)
         if (x->retry_ms <= now_ms)
-            release(b, x);
+            blocked_release(b, x);
 }
 
 int64_t

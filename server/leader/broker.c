@@ -266,7 +266,7 @@ broker_enqueue(struct broker *b, const struct evaluation *e, int64_t now_ms, int
 }
 
 static const struct evaluation *
-deliver(struct broker *b, struct entry *x, int64_t now_ms, uint64_t *ret_token)
+broker_deliver(struct broker *b, struct entry *x, int64_t now_ms, uint64_t *ret_token)
 {
     ASSERT(x->where == W_READY && x->job->busy == x);
     ASSERT(x->deliveries < BROKER_DELIVERIES);
@@ -288,11 +288,11 @@ broker_dequeue(struct broker *b, int64_t now_ms, uint64_t *ret_token)
 {
     struct entry *x = b->paused ? NULL : pheap_top(&b->ready);
 
-    return x != NULL ? deliver(b, x, now_ms, ret_token) : NULL;
+    return x != NULL ? broker_deliver(b, x, now_ms, ret_token) : NULL;
 }
 
 static struct entry *
-outstanding(struct broker *b, const char *id, uint64_t token)
+broker_outstanding(struct broker *b, const char *id, uint64_t token)
 {
     struct entry *x;
 
@@ -333,7 +333,7 @@ job_next(struct broker *b, struct job_slot *j)
 bool
 broker_ack(struct broker *b, const char *id, uint64_t token, int64_t now_ms, int64_t wall_ns)
 {
-    struct entry *x = outstanding(b, id, token);
+    struct entry *x = broker_outstanding(b, id, token);
 
     if (x == NULL)
         return false;
@@ -377,7 +377,7 @@ entry_nack(struct broker *b, struct entry *x, int64_t now_ms)
 bool
 broker_nack(struct broker *b, const char *id, uint64_t token, int64_t now_ms)
 {
-    struct entry *x = outstanding(b, id, token);
+    struct entry *x = broker_outstanding(b, id, token);
 
     if (x == NULL)
         return false;
@@ -415,7 +415,7 @@ broker_forget(struct broker *b, const char *id)
 static bool
 set_due(struct broker *b, const char *id, uint64_t token, int64_t due_ms)
 {
-    struct entry *x = outstanding(b, id, token);
+    struct entry *x = broker_outstanding(b, id, token);
 
     if (x == NULL)
         return false;
@@ -505,7 +505,7 @@ broker_next_ms(const struct broker *b)
 }
 
 static struct evaluation *
-take(struct entry **list, size_t *n, const void *ctx)
+broker_take(struct entry **list, size_t *n, const void *ctx)
 {
     if (*n == 0)
         return NULL;
@@ -518,13 +518,13 @@ take(struct entry **list, size_t *n, const void *ctx)
 struct evaluation *
 broker_take_cancelable(struct broker *b, const void *ctx)
 {
-    return take(b->cancelable, &b->n_cancelable, ctx);
+    return broker_take(b->cancelable, &b->n_cancelable, ctx);
 }
 
 struct evaluation *
 broker_take_failed(struct broker *b, const void *ctx)
 {
-    return take(b->failed, &b->n_failed, ctx);
+    return broker_take(b->failed, &b->n_failed, ctx);
 }
 
 struct broker_stats

@@ -68,7 +68,7 @@ debt_free(struct debt *d)
 
 /* Only the nodes that were not called back are missed. False: there are none. */
 static bool
-strip(struct debt *d)
+debts_strip(struct debt *d)
 {
     struct intent_node_status *st = d->in->node_status;
     struct str_list left = {0};
@@ -105,13 +105,13 @@ take_first(struct debts *o)
     return d;
 }
 
-static void answered(void *arg, const struct err *e, uint64_t index, struct fsm_result *res);
+static void debts_answered(void *arg, const struct err *e, uint64_t index, struct fsm_result *res);
 
 static void
 debt_send(struct debt *d)
 {
     d->sent = true;
-    d->o->propose(d->o->arg, d->in, answered, d);
+    d->o->propose(d->o->arg, d->in, debts_answered, d);
 }
 
 /* One of them tries whether writes are taken again. */
@@ -127,10 +127,10 @@ retry_one(void *arg)
 }
 
 static void
-refused(struct debts *o, struct debt *d, const struct err *e)
+debts_refused(struct debts *o, struct debt *d, const struct err *e)
 {
     d->sent = false;
-    if (!strip(d)) {
+    if (!debts_strip(d)) {
         debt_free(d);
         return;
     }
@@ -158,7 +158,7 @@ send_all(struct debts *o)
 
 /* Larger than an entry may be: in two parts. */
 static bool
-halve(struct debt *d)
+debts_halve(struct debt *d)
 {
     struct intent_eval_update *up = d->in->eval_update;
 
@@ -174,7 +174,7 @@ halve(struct debt *d)
 }
 
 static void
-answered(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
+debts_answered(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
 {
     struct debt *d = arg;
     struct debts *o = d->o;
@@ -185,12 +185,12 @@ answered(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
             d->stored(d->arg, res);
         send_all(o);
     } else if (ours && (e->code == -ERR_LIMIT || e->code == -ERR_INVALID)) {
-        if (e->code == -ERR_LIMIT && halve(d))
+        if (e->code == -ERR_LIMIT && debts_halve(d))
             return;
         log_error("leader", "a write of the leader cannot be an entry of the log", "error", e->text,
                   NULL);
     } else if (ours && e->code != -ERR_NOT_LEADER && e->code != -ERR_CANCELED) {
-        refused(o, d, e);
+        debts_refused(o, d, e);
         return;
     }
     debt_free(d);
@@ -218,7 +218,7 @@ debts_stop(struct debts *o)
 }
 
 static void
-mark(struct debts *o, struct debt *d, const struct str_list *keys)
+debts_mark(struct debts *o, struct debt *d, const struct str_list *keys)
 {
     d->n_marks = keys->n;
     d->marks = mem_array(d, struct mark, keys->n);
@@ -245,7 +245,7 @@ debts_add(struct debts *o, struct intent *in, const struct str_list *keys, debts
     *d = (struct debt){.o = o, .stored = stored, .arg = arg, .gen = o->gen};
     d->in = talloc_steal(d, in);
     if (keys != NULL)
-        mark(o, d, keys);
+        debts_mark(o, d, keys);
     if (o->backoff_ms > 0)
         wait_last(o, d);
     else
@@ -266,7 +266,7 @@ debts_cancel(struct debts *o, const char *key)
     if (d->sent)
         return false;
     HASH_DEL(o->by_key, m);
-    if (strip(d))
+    if (debts_strip(d))
         return true;
     while (*at != d)
         at = &(*at)->next;

@@ -17,7 +17,8 @@ state_of(const struct deploy_in *in, const struct allocation *a)
 
 /* Nothing better will follow it. */
 static bool
-hopeless(const struct deploy_in *in, const struct allocation *a, const struct deployment_state *s)
+deploy_step_hopeless(const struct deploy_in *in, const struct allocation *a,
+                     const struct deployment_state *s)
 {
     const struct task_group *tg = job_group(in->job, a->task_group);
     int64_t at;
@@ -35,7 +36,7 @@ look_at(const void *ctx, const struct deploy_in *in, const struct allocation *a,
 
     if (s == NULL)
         return;
-    if (alloc_unhealthy(a) && hopeless(in, a, s)) {
+    if (alloc_unhealthy(a) && deploy_step_hopeless(in, a, s)) {
         out->fails = DESC_DEPLOY_UNHEALTHY;
         out->revert |= s->auto_revert;
     } else if (alloc_unhealthy(a) && !(t != NULL && t->reschedule.set && t->reschedule.v)) {
@@ -67,7 +68,7 @@ is_healthy(const struct deploy_in *in, const char *id)
 
 /* Every group with canaries asks for it, and all of these are healthy. */
 static bool
-promotes(const struct deploy_in *in)
+deploy_step_promotes(const struct deploy_in *in)
 {
     bool any = false;
 
@@ -89,7 +90,7 @@ promotes(const struct deploy_in *in)
 
 /* When the first group that is not done must have progressed; INT64_MAX: none must. */
 static int64_t
-cutoff(const struct deploy_in *in)
+deploy_step_cutoff(const struct deploy_in *in)
 {
     int64_t at = INT64_MAX;
 
@@ -122,13 +123,13 @@ struct deploy_out
 deploy_step(const void *ctx, const struct deploy_in *in)
 {
     struct deploy_out out = {.deadline = INT64_MAX};
-    int64_t at = cutoff(in);
+    int64_t at = deploy_step_cutoff(in);
 
     for (size_t i = 0; i < in->n_allocs; i++)
         look_at(ctx, in, in->allocs[i], &out);
     if (out.fails != NULL)
         return out;
-    out.promote = promotes(in);
+    out.promote = deploy_step_promotes(in);
     if (str_eq(in->d->status, DEPLOYMENT_PAUSED) || at == INT64_MAX)
         return out;
     if (at <= in->now)

@@ -64,7 +64,7 @@ key_of(const void *ctx, const char *ns, const char *job)
 }
 
 static struct watched *
-find(struct deploy *p, const char *key)
+deploy_watch_find(struct deploy *p, const char *key)
 {
     struct watched *w;
 
@@ -73,14 +73,14 @@ find(struct deploy *p, const char *key)
 }
 
 static void
-news(struct deploy *p, struct watched *w)
+deploy_watch_news(struct deploy *p, struct watched *w)
 {
     p->n_news += !w->news;
     w->news = true;
 }
 
 static void
-forget(struct deploy *p, struct watched *w)
+deploy_watch_forget(struct deploy *p, struct watched *w)
 {
     p->n_news -= w->news;
     HASH_DEL(p->all, w);
@@ -92,11 +92,11 @@ seen_deployment(struct deploy *p, const struct deployment *d)
 {
     auto_mem void *tmp = mem_ctx("deployment");
     const char *key = key_of(tmp, d->namespace, d->job_id);
-    struct watched *w = find(p, key);
+    struct watched *w = deploy_watch_find(p, key);
 
     if (!deployment_active(d)) {
         if (w != NULL && str_eq(w->id, d->id))
-            forget(p, w);
+            deploy_watch_forget(p, w);
         return;
     }
     if (w == NULL) {
@@ -106,7 +106,7 @@ seen_deployment(struct deploy *p, const struct deployment *d)
         HASH_ADD_KEYPTR(hh, p->all, w->key, strlen(w->key), w);
     }
     str_copy(w->id, sizeof(w->id), d->id);
-    news(p, w);
+    deploy_watch_news(p, w);
 }
 
 /* With its job, whatever its status was. */
@@ -114,10 +114,10 @@ static void
 gone_deployment(struct deploy *p, const struct deployment *d)
 {
     auto_mem void *tmp = mem_ctx("deployment");
-    struct watched *w = find(p, key_of(tmp, d->namespace, d->job_id));
+    struct watched *w = deploy_watch_find(p, key_of(tmp, d->namespace, d->job_id));
 
     if (w != NULL && str_eq(w->id, d->id))
-        forget(p, w);
+        deploy_watch_forget(p, w);
 }
 
 /* --- a pass --- */
@@ -136,7 +136,7 @@ allocs_of(struct state_txn *t, const void *ctx, const char *id, size_t *ret_n)
 
 /* What it says, as entries. */
 static void
-decide(struct pass *p, struct look *k, struct state_txn *t, const struct deployment *d)
+deploy_watch_decide(struct pass *p, struct look *k, struct state_txn *t, const struct deployment *d)
 {
     struct evaluation *e = rollback_eval(p, p->l->env, t, d);
     struct intent *in = k->intents;
@@ -187,7 +187,7 @@ pass_work(void *arg)
             continue; /* its evaluation cancels the deployment */
         in.allocs = allocs_of(t, p, k->id, &in.n_allocs);
         k->out = deploy_step(p, &in);
-        decide(p, k, t, in.d);
+        deploy_watch_decide(p, k, t, in.d);
     }
     state_read_end(t);
     gate_leave(p->gate);
@@ -204,7 +204,7 @@ pass_over(void *arg)
         l->deploy->busy = false;
         l->deploy->not_before_ms = env_mono_ms(l->env) + DEPLOY_PAUSE_MS;
         for (size_t i = 0; i < p->n; i++) {
-            struct watched *w = find(l->deploy, p->v[i].key);
+            struct watched *w = deploy_watch_find(l->deploy, p->v[i].key);
             if (w != NULL && str_eq(w->id, p->v[i].id))
                 w->due = p->v[i].out.deadline;
             if (p->v[i].out.deadline < l->deploy->due)
@@ -314,17 +314,18 @@ row_on_applied(struct leader *l, uint64_t index, const struct intent *in,
     auto_mem void *tmp = mem_ctx("deployment");
     FSM_EACH(res, EVALS, STORED, e)
     {
-        struct watched *w = find(d, key_of(tmp, e->namespace, e->job_id));
+        struct watched *w = deploy_watch_find(d, key_of(tmp, e->namespace, e->job_id));
         uint64_t at = e->snapshot_index != 0 ? e->snapshot_index : e->create_index;
         if (w != NULL && !str_eq(e->status, EVAL_CANCELED) && at > w->seen)
             w->seen = at;
     }
     FSM_EACH(res, ALLOCS, STORED, a)
     {
-        struct watched *w =
-            str_empty(a->deployment_id) ? NULL : find(d, key_of(tmp, a->namespace, a->job_id));
+        struct watched *w = str_empty(a->deployment_id)
+                                ? NULL
+                                : deploy_watch_find(d, key_of(tmp, a->namespace, a->job_id));
         if (w != NULL && str_eq(w->id, a->deployment_id))
-            news(d, w);
+            deploy_watch_news(d, w);
     }
 }
 
@@ -352,7 +353,7 @@ row_on_lose(struct leader *l)
     struct watched *w, *next;
 
     HASH_ITER(hh, l->deploy->all, w, next)
-    forget(l->deploy, w);
+    deploy_watch_forget(l->deploy, w);
     l->deploy->busy = false;
     l->deploy->due = INT64_MAX;
 }

@@ -27,7 +27,7 @@ struct step {
 };
 
 static bool
-moving(const struct allocation *a)
+drain_step_moving(const struct allocation *a)
 {
     const struct desired_transition *t = a->desired_transition;
 
@@ -47,7 +47,7 @@ same_job(const struct job *j, const char *ns, const char *id)
 }
 
 static void
-flag(struct step *s, struct drain_move *m, const struct allocation *a)
+drain_step_flag(struct step *s, struct drain_move *m, const struct allocation *a)
 {
     const struct job *j = s->in->job(s->in->arg, a->namespace, a->job_id);
 
@@ -63,7 +63,7 @@ flag(struct step *s, struct drain_move *m, const struct allocation *a)
 }
 
 static void
-wake(struct step *s, int64_t at)
+drain_step_wake(struct step *s, int64_t at)
 {
     if (at < s->out->look_again)
         s->out->look_again = at;
@@ -72,13 +72,13 @@ wake(struct step *s, int64_t at)
 /* --- one node --- */
 
 static bool
-forced(const struct step *s, const struct drain_strategy *d)
+drain_step_forced(const struct step *s, const struct drain_strategy *d)
 {
     return d->deadline < 0 || (d->force_deadline != 0 && d->force_deadline <= s->in->now);
 }
 
 static void
-pace(struct step *s, const struct allocation *a)
+drain_step_pace(struct step *s, const struct allocation *a)
 {
     for (size_t i = 0; i < s->n_paced; i++)
         if (str_eq(s->paced[i]->job_id, a->job_id) && str_eq(s->paced[i]->namespace, a->namespace))
@@ -92,19 +92,19 @@ look_at_alloc(struct step *s, const struct allocation *a, bool now)
 {
     bool service = str_eq(type_of(a), JOB_SERVICE);
 
-    if (moving(a))
+    if (drain_step_moving(a))
         return;
     if (now)
-        flag(s, service ? &s->out->move : &s->out->end, a);
+        drain_step_flag(s, service ? &s->out->move : &s->out->end, a);
     else if (service)
-        pace(s, a);
+        drain_step_pace(s, a);
 }
 
 static void
 look_at_node(struct step *s, const struct node *n)
 {
     const struct drain_strategy *d = n->drain_strategy;
-    bool now = forced(s, d);
+    bool now = drain_step_forced(s, d);
     size_t n_allocs, system = 0, others = 0;
     const struct allocation *const *v = s->in->allocs_by_node(s->in->arg, n->id, &n_allocs);
 
@@ -121,18 +121,19 @@ look_at_node(struct step *s, const struct node *n)
     if (d->ignore_system_jobs)
         system = 0;
     for (size_t i = 0; system > 0 && (now || others == 0) && i < n_allocs; i++)
-        if (str_eq(type_of(v[i]), JOB_SYSTEM) && !alloc_client_terminal(v[i]) && !moving(v[i]))
-            flag(s, &s->out->move, v[i]);
+        if (str_eq(type_of(v[i]), JOB_SYSTEM) && !alloc_client_terminal(v[i]) &&
+            !drain_step_moving(v[i]))
+            drain_step_flag(s, &s->out->move, v[i]);
     if (others + system == 0)
         list_add(s->out, s->out->done, n->id);
     else if (!now && d->force_deadline != 0)
-        wake(s, d->force_deadline);
+        drain_step_wake(s, d->force_deadline);
 }
 
 /* --- one group, wherever it runs --- */
 
 static int64_t
-value(struct opt_i64 v, struct opt_i64 dflt)
+drain_step_value(struct opt_i64 v, struct opt_i64 dflt)
 {
     return v.set ? v.v : dflt.v;
 }
@@ -157,7 +158,7 @@ running_since(const struct allocation *a)
 }
 
 static int64_t
-later(int64_t at, int64_t by)
+drain_step_later(int64_t at, int64_t by)
 {
     return at > INT64_MAX - by ? INT64_MAX : at + by;
 }
@@ -170,9 +171,10 @@ settled_at(const struct allocation *a, const struct migrate_strategy *m)
         return 0;
     /* Within a deployment its update block says what healthy is, and the client alone when. */
     int64_t since = str_empty(a->deployment_id) ? running_since(a) : INT64_MAX;
-    int64_t good = later(since, value(m->min_healthy_time, pace_default.min_healthy_time));
-    int64_t given_up =
-        later(a->create_time, value(m->healthy_deadline, pace_default.healthy_deadline));
+    int64_t good = drain_step_later(
+        since, drain_step_value(m->min_healthy_time, pace_default.min_healthy_time));
+    int64_t given_up = drain_step_later(
+        a->create_time, drain_step_value(m->healthy_deadline, pace_default.healthy_deadline));
     return good < given_up ? good : given_up;
 }
 
@@ -193,7 +195,7 @@ node_cmp(const void *id, const void *n)
 
 /* The draining node that it is on, or NULL. */
 static const struct node *
-draining(const struct step *s, const struct allocation *a)
+drain_step_draining(const struct step *s, const struct allocation *a)
 {
     const struct node *const *n =
         bsearch(str_or(a->node_id, ""), s->in->nodes, s->in->n_nodes, sizeof(*n), node_cmp);
@@ -211,10 +213,10 @@ pace_group(struct step *s, const struct task_group *tg, const struct allocation 
 
     for (size_t i = 0; i < n; i++) {
         const struct allocation *a = v[i];
-        if (!str_eq(a->task_group, tg->name) || alloc_client_terminal(a) || moving(a))
+        if (!str_eq(a->task_group, tg->name) || alloc_client_terminal(a) || drain_step_moving(a))
             continue;
-        const struct node *from = draining(s, a);
-        if (from != NULL && forced(s, from->drain_strategy))
+        const struct node *from = drain_step_draining(s, a);
+        if (from != NULL && drain_step_forced(s, from->drain_strategy))
             continue;                                  /* has just got its flag */
         if (str_eq(a->client_status, ALLOC_UNKNOWN)) { /* nobody knows whether it runs */
             if (from != NULL)
@@ -230,15 +232,16 @@ pace_group(struct step *s, const struct task_group *tg, const struct allocation 
         if (from != NULL)
             ready[drainable++] = a;
     }
-    int64_t room = drain_room(tg->count.v, value(m->max_parallel, pace_default.max_parallel),
-                              settled, drainable);
+    int64_t room =
+        drain_room(tg->count.v, drain_step_value(m->max_parallel, pace_default.max_parallel),
+                   settled, drainable);
     for (int64_t i = 0; i < room; i++)
-        flag(s, &s->out->move, ready[i]);
+        drain_step_flag(s, &s->out->move, ready[i]);
     /* It is replaced already: when it comes back, its replacement stays (scenario A54). */
     for (int64_t i = 0; i < n_silent && heard >= tg->count.v; i++)
-        flag(s, &s->out->move, silent[i]);
+        drain_step_flag(s, &s->out->move, silent[i]);
     if (drainable > room)
-        wake(s, next);
+        drain_step_wake(s, next);
 }
 
 /* A job that is stopped or gone, or lost the group, ends by itself. */

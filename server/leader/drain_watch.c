@@ -47,7 +47,7 @@ static void drainer_kick(void *arg);
 /* --- the view of a pass: rows are read once and live as long as it --- */
 
 static const struct allocation *const *
-collect(struct pass *p, struct state_iter *it, size_t *ret_n)
+drain_watch_collect(struct pass *p, struct state_iter *it, size_t *ret_n)
 {
     struct allocation_list l = {0};
 
@@ -62,7 +62,7 @@ by_node(void *arg, const char *node_id, size_t *ret_n)
 {
     struct pass *p = arg;
 
-    return collect(p, state_allocs_by_node(p->txn, p, node_id), ret_n);
+    return drain_watch_collect(p, state_allocs_by_node(p->txn, p, node_id), ret_n);
 }
 
 static const struct allocation *const *
@@ -70,11 +70,11 @@ by_job(void *arg, const char *ns, const char *id, size_t *ret_n)
 {
     struct pass *p = arg;
 
-    return collect(p, state_allocs_by_job(p->txn, p, ns, id), ret_n);
+    return drain_watch_collect(p, state_allocs_by_job(p->txn, p, ns, id), ret_n);
 }
 
 static const struct job *
-job(void *arg, const char *ns, const char *id)
+drain_watch_job(void *arg, const char *ns, const char *id)
 {
     struct pass *p = arg;
 
@@ -107,7 +107,7 @@ pass_work(void *arg)
         .now = env_wall_ns(p->d->l->env),
         .allocs_by_node = by_node,
         .allocs_by_job = by_job,
-        .job = job,
+        .job = drain_watch_job,
         .arg = p,
     };
     p->out = drain_step(p, &in);
@@ -172,7 +172,7 @@ pass_stored(void *arg, const struct err *e, uint64_t index, struct fsm_result *r
 }
 
 static void
-propose(struct pass *p, struct intent *in)
+drain_watch_propose(struct pass *p, struct intent *in)
 {
     p->waits++;
     server_propose(p->d->l->s, in, HOME_LOOP, pass_stored, p);
@@ -194,7 +194,7 @@ propose_move(struct pass *p, struct drain_move *m, bool replace)
         struct evaluation *e = eval_of_job(p, p->d->l->env, m->jobs[i], TRIGGER_NODE_DRAIN);
         list_add(p, at.evals, e);
     }
-    propose(p, &(struct intent){.alloc_transition = &at});
+    drain_watch_propose(p, &(struct intent){.alloc_transition = &at});
 }
 
 static void
@@ -208,7 +208,7 @@ pass_found(void *arg)
         propose_move(p, &p->out->end, false);
         for (size_t i = 0; i < p->out->done.n; i++) {
             struct intent_node_drained nd = {.node_id = p->out->done.v[i]};
-            propose(p, &(struct intent){.node_drained = &nd});
+            drain_watch_propose(p, &(struct intent){.node_drained = &nd});
         }
     }
     if (--p->waits == 0)

@@ -17,7 +17,7 @@ enum { EVALS_PER_ENTRY = 512, CLOCK_LOOK_MS = 60000 /* is the wall clock as it w
 #define FOLLOW_UP_SPREAD (300 * NS_PER_S)
 
 static void
-enqueue(struct leader *l, const struct evaluation *e)
+eval_queue_enqueue(struct leader *l, const struct evaluation *e)
 {
     broker_enqueue(l->broker, e, env_mono_ms(l->env), env_wall_ns(l->env));
 }
@@ -126,7 +126,7 @@ leader_work(struct leader *l)
     broker_tick(l->broker, env_mono_ms(l->env));
     blocked_tick(l->blocked, env_mono_ms(l->env));
     for (struct evaluation *r; (r = blocked_take_released(l->blocked, tmp)) != NULL;)
-        enqueue(l, r);
+        eval_queue_enqueue(l, r);
     cancel_superfluous(l, tmp, &out);
     fail_undeliverable(l, tmp, &out);
     if (out.n > 0)
@@ -149,7 +149,7 @@ static void
 seen_eval(struct leader *l, const struct evaluation *e)
 {
     if (str_eq(e->status, EVAL_PENDING))
-        enqueue(l, e);
+        eval_queue_enqueue(l, e);
     else if (str_eq(e->status, EVAL_BLOCKED))
         blocked_add(l->blocked, e, env_mono_ms(l->env));
     else if (str_eq(e->status, EVAL_COMPLETE) && str_empty(e->blocked_eval))
@@ -251,7 +251,7 @@ row_on_leader(struct leader *l, struct state_txn *t)
     for (struct evaluation *e; (e = state_next(it, tmp)) != NULL; talloc_free(e)) {
         /* what became free between its snapshot and this election is not known: look again */
         if (str_eq(e->status, EVAL_PENDING) || str_eq(e->status, EVAL_BLOCKED))
-            enqueue(l, e);
+            eval_queue_enqueue(l, e);
     }
 }
 

@@ -24,7 +24,7 @@ struct find {
 
 /* What is not old enough yet will be. */
 static bool
-older(struct find *f, int64_t ns, int64_t age_s)
+gc_older(struct find *f, int64_t ns, int64_t age_s)
 {
     int64_t due = ns + age_s * NS_PER_S;
 
@@ -36,7 +36,7 @@ older(struct find *f, int64_t ns, int64_t age_s)
 }
 
 static bool
-full(const struct intent_reap *r)
+gc_full(const struct intent_reap *r)
 {
     return r->evals.n + r->allocs.n + r->jobs.n + r->deployments.n >= GC_BATCH;
 }
@@ -50,7 +50,7 @@ find_eval(struct find *f, const struct evaluation *e)
     bool may = true;
 
     if (str_eq(e->status, EVAL_PENDING) || str_eq(e->status, EVAL_BLOCKED) ||
-        !older(f, e->modify_time, batch ? f->ages->batch_eval_s : f->ages->eval_s))
+        !gc_older(f, e->modify_time, batch ? f->ages->batch_eval_s : f->ages->eval_s))
         return;
     auto_mem struct job *j = state_job(f->t, NULL, e->namespace, e->job_id);
     if (!fsm_eval_may_go(e, j))
@@ -73,10 +73,10 @@ find_evals(struct find *f)
 {
     struct state_iter *it = state_evals(f->t, f->tmp, NULL);
 
-    for (struct evaluation *e; !full(f->out) && (e = state_next(it, f->tmp)) != NULL;
+    for (struct evaluation *e; !gc_full(f->out) && (e = state_next(it, f->tmp)) != NULL;
          talloc_free(e))
         find_eval(f, e);
-    if (full(f->out))
+    if (gc_full(f->out))
         state_iter_end(it);
 }
 
@@ -85,13 +85,13 @@ static bool
 job_is_old(struct find *f, const struct job *j)
 {
     struct state_iter *it = state_allocs_by_job(f->t, f->tmp, j->namespace, j->id);
-    bool old = older(f, j->submit_time, f->ages->job_s);
+    bool old = gc_older(f, j->submit_time, f->ages->job_s);
 
     for (struct allocation *a; (a = state_next(it, f->tmp)) != NULL; talloc_free(a))
-        old &= older(f, a->modify_time, f->ages->job_s);
+        old &= gc_older(f, a->modify_time, f->ages->job_s);
     it = state_evals_by_job(f->t, f->tmp, j->namespace, j->id);
     for (struct evaluation *e; (e = state_next(it, f->tmp)) != NULL; talloc_free(e))
-        old &= older(f, e->modify_time, f->ages->job_s);
+        old &= gc_older(f, e->modify_time, f->ages->job_s);
     return old;
 }
 
@@ -100,7 +100,7 @@ find_jobs(struct find *f)
 {
     struct state_iter *it = state_jobs(f->t, f->tmp, NS_ALL, NULL);
 
-    for (struct job *j; !full(f->out) && (j = state_next(it, f->tmp)) != NULL; talloc_free(j)) {
+    for (struct job *j; !gc_full(f->out) && (j = state_next(it, f->tmp)) != NULL; talloc_free(j)) {
         if (!fsm_job_may_go(f->t, j) || !job_is_old(f, j))
             continue;
         struct job_ref *r = mem_new(f->ctx, struct job_ref);
@@ -108,7 +108,7 @@ find_jobs(struct find *f)
         r->id = mem_strdup(f->ctx, j->id);
         list_add(f->ctx, f->out->jobs, r);
     }
-    if (full(f->out))
+    if (gc_full(f->out))
         state_iter_end(it);
 }
 
@@ -118,12 +118,12 @@ find_deployments(struct find *f)
 {
     struct state_iter *it = state_deployments(f->t, f->tmp, NULL);
 
-    for (struct deployment *d; !full(f->out) && (d = state_next(it, f->tmp)) != NULL;
+    for (struct deployment *d; !gc_full(f->out) && (d = state_next(it, f->tmp)) != NULL;
          talloc_free(d)) {
-        if (fsm_deployment_may_go(f->t, d) && older(f, d->modify_time, f->ages->deployment_s))
+        if (fsm_deployment_may_go(f->t, d) && gc_older(f, d->modify_time, f->ages->deployment_s))
             list_add(f->ctx, f->out->deployments, mem_strdup(f->ctx, d->id));
     }
-    if (full(f->out))
+    if (gc_full(f->out))
         state_iter_end(it);
 }
 
@@ -134,7 +134,7 @@ find_nodes(struct find *f)
 
     for (struct node *n; (n = state_next(it, f->tmp)) != NULL; talloc_free(n))
         if (str_eq(n->status, NODE_DOWN) &&
-            older(f, n->status_updated_at * NS_PER_S, f->ages->node_s))
+            gc_older(f, n->status_updated_at * NS_PER_S, f->ages->node_s))
             list_add(f->ctx, f->out->nodes, mem_strdup(f->ctx, n->id));
 }
 
@@ -227,7 +227,7 @@ pass_stored(void *arg, const struct err *e, uint64_t index, struct fsm_result *r
         log_warn("gc", "garbage was not collected", "error", e->text, NULL);
         p->due_ns = 0; /* it is still there */
     }
-    bool more = e == NULL && res->changed && full(p->reap) && ++p->rounds < GC_ROUNDS;
+    bool more = e == NULL && res->changed && gc_full(p->reap) && ++p->rounds < GC_ROUNDS;
     if (more && !gate_is_closed(p->gate))
         pass_begin(p);
     else
@@ -305,7 +305,7 @@ gc_arm(struct leader *l)
 /* --- what ends --- */
 
 static void
-noted(void *arg)
+gc_noted(void *arg)
 {
     gc_arm(arg);
 }
@@ -332,7 +332,7 @@ row_on_applied(struct leader *l, uint64_t index, const struct intent *in,
     (void)index;
     (void)in;
     if (!atomic_load(&l->gc->noted) && ends_something(res) && !atomic_exchange(&l->gc->noted, true))
-        env_post(l->env, noted, l);
+        env_post(l->env, gc_noted, l);
 }
 
 static void

@@ -7,24 +7,24 @@
 #include "common/mem.h"
 
 static void
-put(struct pheap *h, size_t i, void *e)
+heap_put(struct pheap *h, size_t i, void *e)
 {
     h->v[i] = e;
     *h->slot(e) = i;
 }
 
 static void
-up(struct pheap *h, size_t i)
+heap_up(struct pheap *h, size_t i)
 {
     void *e = h->v[i];
 
     for (; i > 1 && h->before(e, h->v[i / 2]); i /= 2)
-        put(h, i, h->v[i / 2]);
-    put(h, i, e);
+        heap_put(h, i, h->v[i / 2]);
+    heap_put(h, i, e);
 }
 
 static void
-down(struct pheap *h, size_t i)
+heap_down(struct pheap *h, size_t i)
 {
     void *e = h->v[i];
     size_t k;
@@ -34,10 +34,10 @@ down(struct pheap *h, size_t i)
             k++;
         if (!h->before(h->v[k], e))
             break;
-        put(h, i, h->v[k]);
+        heap_put(h, i, h->v[k]);
         i = k;
     }
-    put(h, i, e);
+    heap_put(h, i, e);
 }
 
 void
@@ -49,7 +49,7 @@ pheap_push(struct pheap *h, void *e)
         mem_resize(h->ctx, h->v, void *, h->cap);
     }
     h->v[++h->n] = e;
-    up(h, h->n);
+    heap_up(h, h->n);
 }
 
 void *
@@ -81,7 +81,7 @@ pheap_update(struct pheap *h, void *e)
     size_t i = *h->slot(e);
 
     if (i > 1 && h->before(e, h->v[i / 2]))
-        up(h, i);
+        heap_up(h, i);
     else
-        down(h, i);
+        heap_down(h, i);
 }

@@ -102,11 +102,11 @@ heartbeats_clear(struct heartbeats *h)
     h->timer = NULL;
 }
 
-static void arm(struct heartbeats *h);
+static void heartbeat_arm(struct heartbeats *h);
 
 /* All whose time is over. */
 static void
-miss(struct heartbeats *h)
+heartbeat_miss(struct heartbeats *h)
 {
     auto_mem void *tmp = mem_ctx("missed");
     struct str_list ids = {0};
@@ -127,7 +127,7 @@ miss(struct heartbeats *h)
  * (stopped, paused, swapped out), and each node has its grace once more. Who is over then waits for
  * those that are due as well, but not for long. */
 static void
-fired(void *arg)
+heartbeat_fired(void *arg)
 {
     struct heartbeats *h = arg;
     int64_t now_ms = env_mono_ms(h->env);
@@ -147,17 +147,17 @@ fired(void *arg)
             enough = true;
     }
     if (h->n[BEAT_OVER] > 0 && (enough || h->n[BEAT_OVERDUE] == 0))
-        miss(h);
+        heartbeat_miss(h);
     if (stood_still)
         log_warn("heartbeat", "this server stood still: the time does not count against its nodes",
                  NULL);
-    arm(h);
+    heartbeat_arm(h);
 }
 
 /* A heartbeat only moves its node's deadline away: the timer fires when the old top is due and is
  * then set to the new one, so beats cost no timer calls. */
 static void
-arm(struct heartbeats *h)
+heartbeat_arm(struct heartbeats *h)
 {
     const struct beat *b = pheap_top(&h->heap);
 
@@ -165,7 +165,7 @@ arm(struct heartbeats *h)
         return;
     env_timer_stop(h->env, h->timer);
     h->timer_ms = b->due_ms;
-    h->timer = env_timer(h->env, b->due_ms - env_mono_ms(h->env), fired, h);
+    h->timer = env_timer(h->env, b->due_ms - env_mono_ms(h->env), heartbeat_fired, h);
 }
 
 static void
@@ -184,7 +184,7 @@ beat_set(struct heartbeats *h, const char *node_id, int64_t delay_ms)
     } else {
         beat_is(h, b, BEAT_WAITS, env_mono_ms(h->env) + delay_ms);
     }
-    arm(h);
+    heartbeat_arm(h);
 }
 
 int64_t

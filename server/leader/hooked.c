@@ -54,18 +54,18 @@ answer_loop(void *arg)
 }
 
 static void
-answer(struct question *q)
+hooked_answer(struct question *q)
 {
     env_post(q->l->env, answer_loop, q);
 }
 
 static void
-ask(struct question *q, void (*fn)(void *arg))
+hooked_ask(struct question *q, void (*fn)(void *arg))
 {
     if (server_post_apply(q->l->s, fn, q))
         return;
     q->status = 503;
-    answer(q);
+    hooked_answer(q);
 }
 
 /* --- steps --- */
@@ -84,7 +84,7 @@ step_begin(void *arg)
         e = test_hook_dequeue(l->broker, q->job, now, &token);
     }
     if (e == NULL) {
-        answer(q); /* null: there is nothing to do */
+        hooked_answer(q); /* null: there is nothing to do */
         return;
     }
     q->eval = mem_strdup(q, e->id);
@@ -108,7 +108,7 @@ test_hook_ran(struct leader *l, const char *eval_id)
         if (e != NULL)
             json_encode(&q->json, &type_evaluation, e, 0);
         state_read_end(t);
-        answer(q);
+        hooked_answer(q);
     }
 }
 
@@ -141,7 +141,7 @@ broker_ask(void *arg)
     value_map_set(map, "Timers", value_int(map, (int64_t)q->index));
     value_map_set(map, "Running", value_int(map, (int64_t)q->l->n_running));
     json_encode_value(&q->json, map, 0);
-    answer(q);
+    hooked_answer(q);
 }
 
 /* --- the state --- */
@@ -179,7 +179,7 @@ hash_ask(void *arg)
     state_read_end(t);
     buf_printf(&q->json, "{\"Index\":%llu,\"Hash\":\"%016llx\"}", (unsigned long long)applied,
                (unsigned long long)hash);
-    answer(q);
+    hooked_answer(q);
 }
 
 static void
@@ -190,13 +190,13 @@ work_again(void *arg)
     test_hook_alarm(q->l);
     leader_work(q->l);
     buf_puts(&q->json, "{}");
-    answer(q);
+    hooked_answer(q);
 }
 
 /* --- from HTTP --- */
 
 static const char *
-text(const struct value *body, const char *key)
+hooked_text(const struct value *body, const char *key)
 {
     const struct value *v = body != NULL ? value_get(body, key) : NULL;
 
@@ -204,7 +204,7 @@ text(const struct value *body, const char *key)
 }
 
 static int64_t
-number(const struct value *body, const char *key)
+hooked_number(const struct value *body, const char *key)
 {
     const struct value *v = body != NULL ? value_get(body, key) : NULL;
 
@@ -218,17 +218,17 @@ test_hook_ask(struct server *s, const char *what, const struct value *body, test
     struct question *q = question_new(server_leader(s), done, arg);
 
     if (str_eq(what, "step")) {
-        q->job = mem_strdup(q, text(body, "job"));
-        ask(q, step_begin);
+        q->job = mem_strdup(q, hooked_text(body, "job"));
+        hooked_ask(q, step_begin);
     } else if (str_eq(what, "broker")) {
         q->index = heartbeats_count(q->l->beats);
-        ask(q, broker_ask);
+        hooked_ask(q, broker_ask);
     } else if (str_eq(what, "hash")) {
-        q->index = (uint64_t)number(body, "index");
-        ask(q, hash_ask);
+        q->index = (uint64_t)hooked_number(body, "index");
+        hooked_ask(q, hash_ask);
     } else if (str_eq(what, "link")) {
         q->status = body != NULL && test_hook_link(s, body) ? 200 : 404;
-        answer(q);
+        hooked_answer(q);
     } else if (str_eq(what, "ttl")) {
         struct str_list ids = {0};
         const struct value *all = body != NULL ? value_get(body, "NodeIDs") : NULL;
@@ -236,16 +236,17 @@ test_hook_ask(struct server *s, const char *what, const struct value *body, test
             if (all->list.v[i]->kind == VALUE_STRING)
                 list_add(q, ids, all->list.v[i]->str.s);
         if (all == NULL)
-            list_add(q, ids, text(body, "NodeID"));
+            list_add(q, ids, hooked_text(body, "NodeID"));
         q->status = test_hook_beat(q->l->beats, &ids) ? 200 : 404;
-        answer(q);
+        hooked_answer(q);
     } else if (str_eq(what, "scheduler")) {
         const struct value *v = body != NULL ? value_get(body, "paused") : NULL;
         test_hook_pause(v != NULL && v->kind == VALUE_BOOL && v->b);
-        ask(q, work_again);
+        hooked_ask(q, work_again);
     } else {
         ASSERT(str_eq(what, "clock"));
-        test_hook_clock(number(body, "mono_ms") * NS_PER_MS, number(body, "wall_ms") * NS_PER_MS);
-        ask(q, work_again);
+        test_hook_clock(hooked_number(body, "mono_ms") * NS_PER_MS,
+                        hooked_number(body, "wall_ms") * NS_PER_MS);
+        hooked_ask(q, work_again);
     }
 }

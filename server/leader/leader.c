@@ -15,7 +15,7 @@ static const struct controller *const rows[] = {CONTROLLERS(ROW)};
 /* --- on the loop thread --- */
 
 static void
-begin(void *arg)
+leader_begin(void *arg)
 {
     struct leader *l = arg;
 
@@ -27,7 +27,7 @@ begin(void *arg)
 }
 
 static void
-end(void *arg)
+leader_end(void *arg)
 {
     struct leader *l = arg;
 
@@ -63,7 +63,7 @@ on_leader(void *arg, struct state_txn *t)
 
     l->gen++;
     l->leading = true;
-    env_post(l->env, begin, l);
+    env_post(l->env, leader_begin, l);
     EACH_ROW(c, on_leader)
         c->on_leader(l, t);
     leader_batch(l);
@@ -93,7 +93,7 @@ on_lose(void *arg)
     l->gen++;
     EACH_ROW(c, on_lose)
         c->on_lose(l);
-    env_post(l->env, end, l);
+    env_post(l->env, leader_end, l);
 }
 
 const struct leader_hooks leader_hooks = {
@@ -133,7 +133,7 @@ void
 leader_stop(struct leader *l)
 {
     l->stopping = true;
-    end(l);
+    leader_end(l);
     workers_stop(l->workers);
 }
 

@@ -67,7 +67,7 @@ live_new(const void *ctx)
 }
 
 static void
-mark(struct live *l, const char *node_id, uint64_t index)
+live_set_mark(struct live *l, const char *node_id, uint64_t index)
 {
     struct live_mark *m;
 
@@ -81,7 +81,7 @@ mark(struct live *l, const char *node_id, uint64_t index)
 }
 
 static bool
-drains(const struct live *l, const char *id)
+live_drains(const struct live *l, const char *id)
 {
     uint32_t row = node_table_find(l->nodes, id);
 
@@ -91,10 +91,10 @@ drains(const struct live *l, const char *id)
 void
 live_node(struct live *l, const struct node *n)
 {
-    l->n_draining -= drains(l, n->id);
+    l->n_draining -= live_drains(l, n->id);
     l->n_draining += n->drain_strategy != NULL;
     node_table_put(l->nodes, node_facts_new(n));
-    mark(l, n->id, n->modify_index);
+    live_set_mark(l, n->id, n->modify_index);
 }
 
 void
@@ -102,7 +102,7 @@ live_node_gone(struct live *l, const char *id)
 {
     struct live_mark *m;
 
-    l->n_draining -= drains(l, id);
+    l->n_draining -= live_drains(l, id);
     node_table_remove(l->nodes, id);
     HASH_FIND_STR(l->marks, id, m);
     if (m != NULL) {
@@ -120,7 +120,7 @@ live_alloc_gone(struct live *l, const char *id, uint64_t index)
     if (x == NULL)
         return;
     node_table_use(l->nodes, x->node_id, &x->u, -1);
-    mark(l, x->node_id, index);
+    live_set_mark(l, x->node_id, index);
     HASH_DEL(l->allocs, x);
     talloc_free(x);
 }
@@ -144,7 +144,7 @@ live_alloc(struct live *l, const struct allocation *a, uint64_t index)
     x->u = resources_of_alloc(a);
     HASH_ADD_STR(l->allocs, id, x);
     node_table_use(l->nodes, x->node_id, &x->u, 1);
-    mark(l, x->node_id, index);
+    live_set_mark(l, x->node_id, index);
 }
 
 uint64_t
@@ -210,7 +210,7 @@ view_job(struct sched_view *v, const char *ns, const char *id)
 }
 
 static const struct allocation *const *
-collect(const void *ctx, struct state_iter *it, bool with_job, size_t *ret_n)
+live_collect(const void *ctx, struct state_iter *it, bool with_job, size_t *ret_n)
 {
     const struct allocation **v = mem_array(ctx, const struct allocation *, 16);
     size_t n = 0, cap = 16;
@@ -238,7 +238,7 @@ view_allocs_by_job(struct sched_view *v, const char *ns, const char *id, size_t 
 {
     struct sched_view_state *s = v->arg;
 
-    return collect(s->ctx, state_allocs_by_job(s->txn, s->ctx, ns, id), true, ret_n);
+    return live_collect(s->ctx, state_allocs_by_job(s->txn, s->ctx, ns, id), true, ret_n);
 }
 
 static const struct allocation *const *
@@ -246,7 +246,7 @@ view_allocs_by_node(struct sched_view *v, const void *ctx, const char *node_id, 
 {
     struct sched_view_state *s = v->arg;
 
-    return collect(ctx, state_allocs_by_node(s->txn, ctx, node_id), false, ret_n);
+    return live_collect(ctx, state_allocs_by_node(s->txn, ctx, node_id), false, ret_n);
 }
 
 static const struct deployment *

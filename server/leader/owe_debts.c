@@ -45,7 +45,7 @@ propose_now(void *arg)
 }
 
 static void
-propose(void *arg, struct intent *in, propose_fn *done, void *done_arg)
+owe_debts_propose(void *arg, struct intent *in, propose_fn *done, void *done_arg)
 {
     struct debts_write *w = mem_new(NULL, struct debts_write);
     const struct test_go go = {arg, false, propose_now, w};
@@ -59,7 +59,7 @@ propose(void *arg, struct intent *in, propose_fn *done, void *done_arg)
 static void
 debts_init(struct leader *l)
 {
-    l->debts = debts_new(l, l->env, propose, l->s);
+    l->debts = debts_new(l, l->env, owe_debts_propose, l->s);
 }
 
 static void

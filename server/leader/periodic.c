@@ -46,7 +46,7 @@ struct news {
     bool found;                           /* in the state, by a new leader */
 };
 
-static void tick(void *arg);
+static void periodic_tick(void *arg);
 
 static bool
 due_before(const void *a, const void *b)
@@ -78,7 +78,7 @@ due_del(struct periodic *p, struct due *d)
 }
 
 static void
-arm(struct periodic *p)
+periodic_arm(struct periodic *p)
 {
     const struct due *d = pheap_top(&p->heap);
     const struct env *env = p->l->env;
@@ -87,7 +87,7 @@ arm(struct periodic *p)
     if (d == NULL || d->next_s == CRON_NEVER)
         return;
     int64_t ms = (d->next_s * NS_PER_S - env_wall_ns(env)) / NS_PER_MS + 1;
-    p->timer = env_timer(env, ms < 0 ? 0 : ms < SLEEP_MAX_MS ? ms : SLEEP_MAX_MS, tick, p);
+    p->timer = env_timer(env, ms < 0 ? 0 : ms < SLEEP_MAX_MS ? ms : SLEEP_MAX_MS, periodic_tick, p);
 }
 
 /* --- launches --- */
@@ -98,7 +98,7 @@ struct launch {
 };
 
 static void
-stored(void *arg, const struct fsm_result *res)
+periodic_stored(void *arg, const struct fsm_result *res)
 {
     struct launch *x = arg;
     struct periodic *p = x->p;
@@ -110,11 +110,11 @@ stored(void *arg, const struct fsm_result *res)
         return;
     d->busy = false;
     pheap_push(&p->heap, d);
-    arm(p);
+    periodic_arm(p);
 }
 
 static void
-launch(struct periodic *p, struct due *d, int64_t at_s)
+periodic_launch_job(struct periodic *p, struct due *d, int64_t at_s)
 {
     char eval[UUID_TEXT];
     struct intent_periodic_launch pl = {.namespace = d->ns,
@@ -128,13 +128,13 @@ launch(struct periodic *p, struct due *d, int64_t at_s)
     d->busy = true;
     d->next_s = cron_set_next(&d->times, at_s);
     pheap_remove(&p->heap, d);
-    debts_add(p->l->debts, codec_clone(NULL, &type_intent, &in), NULL, stored, x);
+    debts_add(p->l->debts, codec_clone(NULL, &type_intent, &in), NULL, periodic_stored, x);
 }
 
 /* Of the times of a server that stood still for long the last one counts, as after a change of
  * leader. */
 static void
-tick(void *arg)
+periodic_tick(void *arg)
 {
     struct periodic *p = arg;
     int64_t now_s = env_wall_ns(p->l->env) / NS_PER_S;
@@ -146,15 +146,15 @@ tick(void *arg)
         int64_t at = d->next_s;
         if (now_s - at > PERIODIC_LATE_MAX_S)
             at = cron_set_last(&d->times, at - 1, now_s);
-        launch(p, d, at);
+        periodic_launch_job(p, d, at);
     }
-    arm(p);
+    periodic_arm(p);
 }
 
 /* --- what is launched --- */
 
 static void
-track(struct periodic *p, const struct news *n)
+periodic_track(struct periodic *p, const struct news *n)
 {
     struct due *d = mem_new(p, struct due);
     const struct zone *z;
@@ -178,7 +178,7 @@ track(struct periodic *p, const struct news *n)
 }
 
 static void
-told(void *arg)
+periodic_told(void *arg)
 {
     struct news *n = arg;
     struct periodic *p = n->p;
@@ -188,8 +188,8 @@ told(void *arg)
         if (d != NULL)
             due_del(p, d);
         if (n->config != NULL)
-            track(p, n);
-        arm(p);
+            periodic_track(p, n);
+        periodic_arm(p);
     }
     talloc_free(n);
 }
@@ -197,7 +197,7 @@ told(void *arg)
 /* --- the row; apply thread --- */
 
 static void
-tell(struct leader *l, const struct job *j, int64_t since_s, bool found)
+periodic_tell(struct leader *l, const struct job *j, int64_t since_s, bool found)
 {
     struct news *n = mem_new(NULL, struct news);
 
@@ -206,7 +206,7 @@ tell(struct leader *l, const struct job *j, int64_t since_s, bool found)
     n->id = mem_strdup(n, j->id);
     if (job_periodic_active(j))
         n->config = codec_clone(n, &type_periodic_config, j->periodic);
-    env_post(l->env, told, n);
+    env_post(l->env, periodic_told, n);
 }
 
 static void
@@ -218,7 +218,7 @@ row_on_leader(struct leader *l, struct state_txn *t)
     for (struct periodic_launch *row; (row = state_next(it, tmp)) != NULL; talloc_free(row)) {
         struct job *j = state_job(t, tmp, row->namespace, row->id);
         if (j != NULL)
-            tell(l, j, row->launch, true);
+            periodic_tell(l, j, row->launch, true);
         mem_free(j);
     }
 }
@@ -229,10 +229,10 @@ row_on_applied(struct leader *l, uint64_t index, const struct intent *in,
 {
     (void)index;
     if (res->job != NULL && res->job_changed && res->job->periodic != NULL)
-        tell(l, res->job, in->time / NS_PER_S, false);
+        periodic_tell(l, res->job, in->time / NS_PER_S, false);
     FSM_EACH(res, JOBS, DELETED, gone)
         if (gone->periodic != NULL)
-            tell(l, &(struct job){.namespace = gone->namespace, .id = gone->id}, 0, false);
+            periodic_tell(l, &(struct job){.namespace = gone->namespace, .id = gone->id}, 0, false);
 }
 
 static void

@@ -307,7 +307,7 @@ span_of(struct plan_check *v, const char *stop_id, struct part **ret)
 /* Only what stops *because* it is replaced depends on its replacement; and what is marked unknown
  * with it. */
 static bool
-tied(const struct allocation *stop)
+plan_tied(const struct allocation *stop)
 {
     return str_eq(stop->client_status, ALLOC_UNKNOWN) ||
            str_eq(stop->desired_description, DESC_UPDATING) ||
@@ -332,7 +332,7 @@ span_reject(struct plan_check *v, struct span *s)
         if (p->existing || str_empty(p->a->previous_allocation))
             continue;
         struct span *other = span_of(v, p->a->previous_allocation, &stop);
-        if (other == NULL || stop->dropped || !tied(stop->a))
+        if (other == NULL || stop->dropped || !plan_tied(stop->a))
             continue;
         stop->dropped = true;
         if (other != s && !other->rejected)
@@ -451,7 +451,7 @@ plan_check_new(const void *ctx, const struct live *live, const struct plan *plan
 }
 
 static void
-verdict(struct plan_check *v, struct plan_verdict *ret)
+plan_sum_up(struct plan_check *v, struct plan_verdict *ret)
 {
     ASSERT(v->checked == v->n_spans && v->at.stops + v->at.places == v->n);
     ASSERT(v->n == v->plan->node_update.n + v->plan->node_allocation.n);
@@ -487,7 +487,7 @@ plan_check_step(struct plan_check *v, struct state_txn *t, size_t max, struct pl
     }
     if (done >= max)
         return false;
-    verdict(v, ret);
+    plan_sum_up(v, ret);
     return true;
 }
 

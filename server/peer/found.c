@@ -67,7 +67,7 @@ struct found {
 
 /* The same once a minute. */
 static void
-tell(struct found *f, const char *what, const char *name)
+found_tell(struct found *f, const char *what, const char *name)
 {
     int64_t now = env_mono_ms(f->o.env);
     if (f->told == what && now - f->told_ms < TELL_MS)
@@ -78,7 +78,7 @@ tell(struct found *f, const char *what, const char *name)
 }
 
 static void
-ready(struct found *f)
+found_ready(struct found *f)
 {
     f->is_ready = true;
     f->o.ready(f->o.arg, f->cluster);
@@ -87,7 +87,7 @@ ready(struct found *f)
 /* --- what is kept --- */
 
 static int
-keep(struct found *f, const char *cluster, uint64_t founder, struct err *e)
+found_keep(struct found *f, const char *cluster, uint64_t founder, struct err *e)
 {
     char text[128];
     int n = snprintf(text, sizeof(text), "%s %" PRIu64 "\n", cluster, founder);
@@ -132,7 +132,7 @@ check_log(struct found *f, struct err *e)
     if (f->o.known == NULL || str_eq(f->o.known, f->cluster))
         return 0;
     if (f->cluster[0] == '\0')
-        return keep(f, f->o.known, f->o.self.id, e);
+        return found_keep(f, f->o.known, f->o.self.id, e);
     return err_set(
         e, -ERR_CONFLICT,
         "'%s' names the cluster %s, but the log beside it is of %s: one of them was copied from "
@@ -153,15 +153,15 @@ found_consent(struct found *f, const struct server_consent_request *r, struct er
     }
     if (!core_is_new(f->o.core))
         return err_set(e, -ERR_CONFLICT, "this server has a log already");
-    int rc = keep(f, cluster, r->founder, e);
+    int rc = found_keep(f, cluster, r->founder, e);
     if (rc == 0 && r->founder != f->o.self.id)
-        ready(f);
+        found_ready(f);
     return rc;
 }
 
 /* --- who is known --- */
 
-static void ask(struct known *k);
+static void found_ask_server(struct known *k);
 
 static struct known *
 known_at(struct found *f, const char *addr)
@@ -183,7 +183,7 @@ known_at(struct found *f, const char *addr)
 
 /* With the port at which servers are asked. NULL: it is no address, or there are too many. */
 static struct known *
-join(struct found *f, const char *text, struct err *e)
+found_join_cluster(struct found *f, const char *text, struct err *e)
 {
     struct addr a;
     char full[ADDR_TEXT];
@@ -214,7 +214,7 @@ is_first(const struct found *f, const struct known *k)
 }
 
 static void
-heard(struct known *k, const struct server_hello *h)
+found_heard(struct known *k, const struct server_hello *h)
 {
     struct found *f = k->f;
     k->ours = h->id == f->o.self.id;
@@ -226,7 +226,8 @@ heard(struct known *k, const struct server_hello *h)
     k->hello = codec_clone(k, &type_server_hello, h);
     k->heard_ms = env_mono_ms(f->o.env);
     if (!str_empty(h->cluster) && f->cluster[0] != '\0' && !str_eq(h->cluster, f->cluster))
-        tell(f, "another server is of another cluster, and becomes no member of this one", h->name);
+        found_tell(f, "another server is of another cluster, and becomes no member of this one",
+                   h->name);
     for (size_t i = 0; i < h->seen.n; i++)
         (void)known_at(f, str_or(h->seen.v[i]->serf, ""));
 }
@@ -245,7 +246,7 @@ is_founded(const struct found *f)
 
 /* A server that may found a cluster with others. */
 static bool
-founds(const struct server_hello *h)
+found_founds(const struct server_hello *h)
 {
     return !h->non_voting && h->expect != EXPECT_NONE;
 }
@@ -263,14 +264,14 @@ found_hello(struct found *f, const void *ctx, const struct server_hello *from)
     if (from != NULL && from->id != f->o.self.id) {
         struct known *k = known_at(f, str_or(from->serf, ""));
         if (k != NULL && k->hello == NULL)
-            ask(k); /* who is new is a member soon */
+            found_ask_server(k); /* who is new is a member soon */
     }
     struct server_seen *s = mem_new(h, struct server_seen);
     *s = (struct server_seen){.id = h->id,
                               .name = h->name,
                               .addr = h->addr,
                               .serf = h->serf,
-                              .non_voting = !founds(h)};
+                              .non_voting = !found_founds(h)};
     list_add(h, h->seen, s);
     for (struct known *k = f->known; k != NULL; k = k->next) {
         if (k->ours || !is_alive(k) || !is_first(f, k))
@@ -280,7 +281,7 @@ found_hello(struct found *f, const void *ctx, const struct server_hello *from)
                                   .name = mem_strdup(h, k->hello->name),
                                   .addr = mem_strdup(h, k->hello->addr),
                                   .serf = mem_strdup(h, k->hello->serf),
-                                  .non_voting = !founds(k->hello)};
+                                  .non_voting = !found_founds(k->hello)};
         list_add(h, h->seen, s);
     }
     return h;
@@ -299,7 +300,7 @@ found_heard_ms(const struct found *f, uint64_t id)
 /* --- consents --- */
 
 static bool
-sees(const struct server_hello *h, uint64_t id)
+found_sees(const struct server_hello *h, uint64_t id)
 {
     for (size_t i = 0; i < h->seen.n; i++)
         if (h->seen.v[i]->id == id)
@@ -319,11 +320,11 @@ voters_seen(const struct server_hello *h)
 /* The servers that would found a cluster with this one: all others that are alive and are to vote,
  * and they are `expect`, and have heard each other. 0: not so (yet). */
 static size_t
-founders(struct found *f, struct known *v[KNOWN_MAX])
+found_founders(struct found *f, struct known *v[KNOWN_MAX])
 {
     size_t n = 0;
     for (struct known *k = f->known; k != NULL; k = k->next)
-        if (!k->ours && is_alive(k) && is_first(f, k) && founds(k->hello))
+        if (!k->ours && is_alive(k) && is_first(f, k) && found_founds(k->hello))
             v[n++] = k;
     for (size_t i = 0; i < n; i++) {
         const struct server_hello *h = v[i]->hello;
@@ -336,19 +337,20 @@ founders(struct found *f, struct known *v[KNOWN_MAX])
         else if (str_eq(h->name, f->o.self.name))
             wrong = "another server has the same name: set a different name for each";
         if (wrong != NULL) {
-            tell(f, wrong, h->name);
+            found_tell(f, wrong, h->name);
             return 0;
         }
     }
     if (n + 1 > (size_t)f->o.self.expect)
-        tell(f, "more servers were found than bootstrap_expect says: they wait", v[0]->hello->name);
+        found_tell(f, "more servers were found than bootstrap_expect says: they wait",
+                   v[0]->hello->name);
     if (n + 1 != (size_t)f->o.self.expect)
         return 0;
     for (size_t i = 0; i < n; i++) {
-        if (voters_seen(v[i]->hello) != n + 1 || !sees(v[i]->hello, f->o.self.id))
+        if (voters_seen(v[i]->hello) != n + 1 || !found_sees(v[i]->hello, f->o.self.id))
             return 0;
         for (size_t k = 0; k < n; k++)
-            if (!sees(v[i]->hello, v[k]->hello->id))
+            if (!found_sees(v[i]->hello, v[k]->hello->id))
                 return 0;
     }
     return n;
@@ -363,22 +365,22 @@ write_first(struct found *f, struct known *const *v, size_t n)
     for (size_t i = 0; i < n; i++)
         p[i + 1] = (struct peer){v[i]->hello->id, v[i]->hello->addr, PEER_VOTER};
     if (core_found(f->o.core, &(struct peer_list){p, n + 1}, &e) < 0) {
-        tell(f, e.text, f->o.self.name);
+        found_tell(f, e.text, f->o.self.name);
         return;
     }
     log_info("found", "founded a cluster", "id", f->cluster, "servers", LOG_U64(n + 1), NULL);
-    ready(f);
+    found_ready(f);
 }
 
 static void
-consented(void *arg, const struct err *e, const void *resp)
+found_consented(void *arg, const struct err *e, const void *resp)
 {
     struct known *k = arg;
     (void)resp;
     k->asked = false;
     k->consented = e == NULL;
     if (e != NULL && e->code == -ERR_CONFLICT)
-        tell(k->f, e->text, str_or(k->hello->name, "?"));
+        found_tell(k->f, e->text, str_or(k->hello->name, "?"));
 }
 
 static void
@@ -387,18 +389,18 @@ try_found(struct found *f)
     struct known *v[KNOWN_MAX];
     struct err e = ERR_INIT;
     char id[UUID_TEXT];
-    if (f->is_ready || !core_is_new(f->o.core) || !founds(&f->o.self) ||
+    if (f->is_ready || !core_is_new(f->o.core) || !found_founds(&f->o.self) ||
         f->o.self.expect > CONSENSUS_PEERS_MAX)
         return;
-    size_t n = founders(f, v), yes = 0;
+    size_t n = found_founders(f, v), yes = 0;
     for (size_t i = 0; i < n; i++)
         if (v[i]->hello->id < f->o.self.id)
             return;
     if (n == 0)
         return;
     /* our own first: from now on nobody else can be the founder */
-    if (f->cluster[0] == '\0' && keep(f, env_id(f->o.env, id), f->o.self.id, &e) < 0) {
-        tell(f, e.text, f->o.self.name);
+    if (f->cluster[0] == '\0' && found_keep(f, env_id(f->o.env, id), f->o.self.id, &e) < 0) {
+        found_tell(f, e.text, f->o.self.name);
         return;
     }
     for (size_t i = 0; i < n; i++) {
@@ -408,7 +410,7 @@ try_found(struct found *f)
         if (v[i]->consented || v[i]->asked)
             continue;
         v[i]->asked = true;
-        rpc_send(v[i]->client, &q, consented, v[i]);
+        rpc_send(v[i]->client, &q, found_consented, v[i]);
     }
     if (yes == n)
         write_first(f, v, n);
@@ -438,12 +440,12 @@ try_join(struct found *f, const struct server_hello *h)
         !uuid_valid(str_or(h->cluster, "")) || !str_eq(h->region, f->o.self.region))
         return;
     if (str_eq(h->name, f->o.self.name)) {
-        tell(f, "another server has the same name: set a different name for each", h->name);
-    } else if (keep(f, h->cluster, h->id, &e) < 0) {
-        tell(f, e.text, f->o.self.name);
+        found_tell(f, "another server has the same name: set a different name for each", h->name);
+    } else if (found_keep(f, h->cluster, h->id, &e) < 0) {
+        found_tell(f, e.text, f->o.self.name);
     } else {
         log_info("found", "joins a cluster", "id", f->cluster, "by", h->name, NULL);
-        ready(f);
+        found_ready(f);
     }
 }
 
@@ -457,10 +459,10 @@ is_fit(struct found *f, const struct known *k)
         !str_eq(h->cluster, f->cluster) || !str_eq(h->region, f->o.self.region))
         return false;
     if (f->o.is_gone(f->o.arg, h->id, &gone) && !gone.left) {
-        tell(f,
-             "a server that was removed from the cluster still runs: stop it; with an empty "
-             "data_dir it may join again",
-             h->name);
+        found_tell(f,
+                   "a server that was removed from the cluster still runs: stop it; with an empty "
+                   "data_dir it may join again",
+                   h->name);
         return false;
     }
     bool twice = str_eq(h->name, f->o.self.name);
@@ -468,7 +470,8 @@ is_fit(struct found *f, const struct known *k)
         twice |= o->hello != NULL && !o->ours && o->hello->id != h->id && is_alive(o) &&
                  str_eq(o->hello->name, h->name);
     if (twice)
-        tell(f, "two servers have the same name: the second one does not become a member", h->name);
+        found_tell(f, "two servers have the same name: the second one does not become a member",
+                   h->name);
     return !twice;
 }
 
@@ -488,13 +491,13 @@ is_back(struct found *f, struct known *k, const struct core_status *st)
     if (k->gone_ms == 0)
         k->gone_ms = env_mono_ms(f->o.env);
     if (k->heard_ms <= k->gone_ms)
-        ask(k);
+        found_ask_server(k);
     return k->heard_ms > k->gone_ms;
 }
 
 /* Of a leader. */
 static void
-grow(struct found *f)
+found_grow(struct found *f)
 {
     auto_mem void *tmp = mem_ctx("grow");
     struct grow_server v[KNOWN_MAX];
@@ -539,21 +542,21 @@ found_leaves(struct found *f)
 /* --- rounds --- */
 
 static void
-answered(void *arg, const struct err *e, const void *resp)
+found_answered(void *arg, const struct err *e, const void *resp)
 {
     struct known *k = arg;
     k->asked = false;
     if (e != NULL)
         return;
-    heard(k, resp);
+    found_heard(k, resp);
     if (!k->ours)
         try_join(k->f, resp);
     try_found(k->f);
-    grow(k->f);
+    found_grow(k->f);
 }
 
 static void
-ask(struct known *k)
+found_ask_server(struct known *k)
 {
     struct found *f = k->f;
     struct err e = ERR_INIT;
@@ -567,7 +570,7 @@ ask(struct known *k)
     auto_mem void *tmp = mem_ctx("hello");
     struct rpc_request q = {RPC_SERVER_HELLO, found_hello(f, tmp, NULL), NULL, CALL_MS};
     k->asked = true;
-    rpc_send(k->client, &q, answered, k);
+    rpc_send(k->client, &q, found_answered, k);
 }
 
 void
@@ -575,7 +578,7 @@ found_ask(struct found *f, uint64_t id)
 {
     for (struct known *k = f->known; k != NULL; k = k->next)
         if (k->hello != NULL && k->hello->id == id)
-            ask(k);
+            found_ask_server(k);
 }
 
 size_t
@@ -583,10 +586,10 @@ found_join(struct found *f, const struct str_list *addrs, struct err *e)
 {
     size_t n = 0;
     for (size_t i = 0; i < addrs->n; i++) {
-        struct known *k = join(f, addrs->v[i], e);
+        struct known *k = found_join_cluster(f, addrs->v[i], e);
         n += k != NULL;
         if (k != NULL)
-            ask(k);
+            found_ask_server(k);
     }
     return n;
 }
@@ -606,10 +609,10 @@ found_hears(struct found *f, const struct server_hello *h, bool alive)
         mem_free(k->hello);
         k->hello = codec_clone(k, &type_server_hello, h);
     } else if (k != NULL && alive) {
-        ask(k);
+        found_ask_server(k);
         try_join(f, h);
     }
-    grow(f);
+    found_grow(f);
 }
 
 static void
@@ -619,17 +622,18 @@ round_cb(void *arg)
     f->round = NULL;
     f->soon = false;
     for (struct known *k = f->known; k != NULL && !f->is_ready; k = k->next)
-        ask(k);
+        found_ask_server(k);
     try_found(f);
-    grow(f);
+    found_grow(f);
     f->o.news(f->o.arg);
     if (!f->is_ready && f->founder != 0 && f->founder != f->o.self.id)
-        tell(f,
-             "waits for the founder of its cluster; if that is lost for good, remove the file on "
-             "all",
-             "?");
+        found_tell(
+            f,
+            "waits for the founder of its cluster; if that is lost for good, remove the file on "
+            "all",
+            "?");
     else if (!f->is_ready && f->o.self.expect == EXPECT_NONE)
-        tell(f, "waits for a cluster to join: bootstrap_expect is 0", f->o.self.name);
+        found_tell(f, "waits for a cluster to join: bootstrap_expect is 0", f->o.self.name);
     f->round = env_timer(f->o.env,
                          !f->is_ready ? ROUND_MS
                          : f->soon    ? ROUND_SOON_MS
@@ -649,14 +653,14 @@ found_new(const struct found_opts *o, struct found **ret, struct err *e)
     char id[UUID_TEXT];
     /* a server that began alone is a cluster of its own */
     if (rc == 0 && f->cluster[0] == '\0' && !core_is_new(o->core))
-        rc = keep(f, env_id(o->env, id), o->self.id, e);
+        rc = found_keep(f, env_id(o->env, id), o->self.id, e);
     if (rc < 0) {
         mem_free(f);
         return rc;
     }
     for (size_t i = 0; i < o->join.n; i++) {
         struct err wrong = ERR_INIT;
-        if (join(f, o->join.v[i], &wrong) == NULL)
+        if (found_join_cluster(f, o->join.v[i], &wrong) == NULL)
             log_warn("found", "an address to join is ignored", "address", o->join.v[i], "error",
                      wrong.text, NULL);
     }
@@ -668,7 +672,7 @@ void
 found_start(struct found *f)
 {
     if (f->cluster[0] != '\0' && (!core_is_new(f->o.core) || f->founder != f->o.self.id))
-        ready(f);
+        found_ready(f);
     f->round = env_timer(f->o.env, 0, round_cb, f);
 }
 

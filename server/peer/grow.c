@@ -20,7 +20,7 @@ in_conf(const struct core_status *st, uint64_t id, size_t *ret_i)
 
 /* Whose the address is, of another server; NULL: nobody's. */
 static const struct peer *
-taken(const struct core_status *st, const struct grow_server *s)
+grow_taken(const struct core_status *st, const struct grow_server *s)
 {
     for (size_t i = 0; i < st->conf.n; i++)
         if (st->conf.v[i].id != s->id && str_eq(st->conf.v[i].addr, s->addr))
@@ -57,7 +57,7 @@ static enum grow
 grow_of(const struct core_status *st, const struct grow_server *v, size_t n,
         const struct grow_server *s, size_t *ret)
 {
-    const struct peer *p = in_conf(st, s->id, ret), *other = taken(st, s);
+    const struct peer *p = in_conf(st, s->id, ret), *other = grow_taken(st, s);
     if (p == NULL && other != NULL) {
         (void)in_conf(st, other->id, ret);
         return !is_heard(v, n, other->id) && can_yield(st, other->id, v, n) ? GROW_REPLACES

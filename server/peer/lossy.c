@@ -21,13 +21,13 @@ static struct lossy {
 } links[LINKS_MAX];
 
 static bool
-happens(const struct env *env, double part)
+lossy_happens(const struct env *env, double part)
 {
     return (double)(env_random(env) >> 11) / (double)(UINT64_C(1) << 53) < part;
 }
 
 static struct lossy *
-find(const char *addr)
+lossy_find(const char *addr)
 {
     for (size_t i = 0; i < LINKS_MAX; i++)
         if (str_eq(links[i].addr, addr))
@@ -42,8 +42,8 @@ test_hook_out(const char *addr, const struct env *env)
     int64_t now_ms = env_mono_ms(env);
 
     pthread_mutex_lock(&mutex);
-    struct lossy *l = find(addr);
-    if (l != NULL && (l->no_out || happens(env, l->drop))) {
+    struct lossy *l = lossy_find(addr);
+    if (l != NULL && (l->no_out || lossy_happens(env, l->drop))) {
         w.lost = true;
     } else if (l != NULL) {
         int64_t range = l->most_ms - l->least_ms + 1;
@@ -51,7 +51,7 @@ test_hook_out(const char *addr, const struct env *env)
         if (!l->reorder && at < l->last_ms)
             at = l->last_ms;
         l->last_ms = at;
-        w = (struct test_way){.twice = happens(env, l->dup), .delay_ms = at - now_ms};
+        w = (struct test_way){.twice = lossy_happens(env, l->dup), .delay_ms = at - now_ms};
     }
     pthread_mutex_unlock(&mutex);
     return w;
@@ -61,20 +61,20 @@ bool
 test_hook_in(const char *addr)
 {
     pthread_mutex_lock(&mutex);
-    const struct lossy *l = find(addr);
+    const struct lossy *l = lossy_find(addr);
     bool lost = l != NULL && l->no_in;
     pthread_mutex_unlock(&mutex);
     return lost;
 }
 
 static double
-part(const struct value *v)
+lossy_part(const struct value *v)
 {
     return v == NULL ? 0 : v->kind == VALUE_FLOAT ? v->f : v->kind == VALUE_INT ? (double)v->i : 0;
 }
 
 static int64_t
-whole(const struct value *v)
+lossy_whole(const struct value *v)
 {
     return v != NULL && v->kind == VALUE_INT && v->i > 0 ? v->i : 0;
 }
@@ -88,15 +88,15 @@ test_hook_lossy(const char *addr, const struct value *body)
     bool two = delay != NULL && delay->kind == VALUE_LIST && delay->list.n == 2;
 
     pthread_mutex_lock(&mutex);
-    struct lossy *l = find(addr);
-    l = l != NULL ? l : find("");
+    struct lossy *l = lossy_find(addr);
+    l = l != NULL ? l : lossy_find("");
     if (l != NULL) {
         int64_t last = l->last_ms;
-        *l = (struct lossy){.drop = part(value_get(body, "drop")),
-                            .dup = part(value_get(body, "dup"))};
+        *l = (struct lossy){.drop = lossy_part(value_get(body, "drop")),
+                            .dup = lossy_part(value_get(body, "dup"))};
         l->last_ms = last;
-        l->least_ms = whole(two ? delay->list.v[0] : delay);
-        l->most_ms = two ? whole(delay->list.v[1]) : l->least_ms;
+        l->least_ms = lossy_whole(two ? delay->list.v[0] : delay);
+        l->most_ms = two ? lossy_whole(delay->list.v[1]) : l->least_ms;
         if (l->most_ms < l->least_ms)
             l->most_ms = l->least_ms;
         l->reorder = reorder != NULL && reorder->kind == VALUE_BOOL && reorder->b;

@@ -98,7 +98,7 @@ struct peers {
 };
 
 static void
-put(struct peer_conn *c, const struct wire *w)
+peers_put(struct peer_conn *c, const struct wire *w)
 {
     struct buf b = BUF_INIT(WIRE_BODY_MAX);
     wire_put(&b, w);
@@ -180,11 +180,11 @@ link_open(void *arg)
     l->state = LINK_GREETING;
     env_timer_stop(&l->peers->env, l->timer);
     l->timer = env_timer(&l->peers->env, PEER_GREET_MS, link_greet_late, l);
-    put(l->conn, &(struct wire){.kind = WIRE_HELLO,
-                                .from = l->peers->o.id,
-                                .to = l->id,
-                                .cluster = cluster,
-                                .addr = l->peers->o.addr});
+    peers_put(l->conn, &(struct wire){.kind = WIRE_HELLO,
+                                      .from = l->peers->o.id,
+                                      .to = l->id,
+                                      .cluster = cluster,
+                                      .addr = l->peers->o.addr});
 }
 
 static void
@@ -398,7 +398,7 @@ guest_hello(struct guest *g, const uint8_t *body, size_t n)
         g->id = w.from;
         g->addr = mem_strdup(g, w.addr);
         peer_conn_trust(g->conn);
-        put(g->conn, &(struct wire){.kind = WIRE_WELCOME});
+        peers_put(g->conn, &(struct wire){.kind = WIRE_WELCOME});
         return;
     }
     if (p->told_ms == 0 || now - p->told_ms >= TELL_MS) {
@@ -406,8 +406,8 @@ guest_hello(struct guest *g, const uint8_t *body, size_t n)
         log_warn("peers", "another server is refused", "from", peer_conn_address(g->conn), "why",
                  why, NULL);
     }
-    put(g->conn,
-        &(struct wire){.kind = WIRE_REFUSED, .why = why}); /* it closes; or we, when it is late */
+    peers_put(g->conn, &(struct wire){.kind = WIRE_REFUSED,
+                                      .why = why}); /* it closes; or we, when it is late */
     g->id = UINT64_MAX;
 }
 
@@ -439,7 +439,7 @@ struct arrival {
 };
 
 static void
-arrive(void *arg)
+peers_arrive(void *arg)
 {
     struct arrival *a = arg;
     struct peers *p = a->peers;
@@ -510,7 +510,7 @@ send_as_told(struct peers *p, struct out *x)
 }
 
 static void
-drain(void *arg)
+peers_drain(void *arg)
 {
     struct peers *p = arg;
     pthread_mutex_lock(&p->mutex);
@@ -552,7 +552,7 @@ peers_send(void *arg, uint64_t to, const char *addr, struct buf *body)
     }
     pthread_mutex_unlock(&p->mutex);
     if (post)
-        env_post(&p->env, drain, p);
+        env_post(&p->env, peers_drain, p);
     if (!ok)
         out_free(x);
     return ok;
@@ -568,7 +568,7 @@ peers_take(void *arg, int fd, const uint8_t *bytes, size_t n)
     a->n = n;
     if (n > 0)
         memcpy(a->p, bytes, n);
-    env_post(&p->env, arrive, a);
+    env_post(&p->env, peers_arrive, a);
 }
 
 void

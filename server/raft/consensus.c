@@ -166,7 +166,7 @@ entries_out(struct consensus *c, const void *ctx, const struct raft_update *in,
 }
 
 static int
-step(struct consensus *c, struct raft_event *ev)
+consensus_step(struct consensus *c, struct raft_event *ev)
 {
     struct raft_update in;
     memset(&in, 0, sizeof(in));
@@ -229,7 +229,7 @@ step(struct consensus *c, struct raft_event *ev)
 }
 
 static struct raft_event
-event(enum raft_event_type type, int64_t now)
+consensus_event(enum raft_event_type type, int64_t now)
 {
     struct raft_event ev;
     memset(&ev, 0, sizeof(ev));
@@ -348,7 +348,7 @@ metadata_in(const struct consensus_snapshot *s, struct raft_snapshot_metadata *m
 int
 consensus_begin(struct consensus *c, int64_t now, const struct consensus_start *s)
 {
-    struct raft_event ev = event(RAFT_START, now);
+    struct raft_event ev = consensus_event(RAFT_START, now);
     struct raft_snapshot_metadata meta;
     c->new_term = consensus_sole_voter(s, c->r.id); /* guard 9 */
     ev.start.term = c->new_term ? s->term + 1 : s->term;
@@ -363,7 +363,7 @@ consensus_begin(struct consensus *c, int64_t now, const struct consensus_start *
     ev.start.n_entries = (unsigned)s->n;
     if (s->n > 0)
         ev.start.entries = entries_in(s->entries, s->n, 0, false);
-    int rc = step(c, &ev);
+    int rc = consensus_step(c, &ev);
     if (rc == 0)
         entries_free(ev.start.entries, true);
     return rc; /* on failure the library has freed them */
@@ -372,7 +372,7 @@ consensus_begin(struct consensus *c, int64_t now, const struct consensus_start *
 int
 consensus_timeout(struct consensus *c, int64_t now)
 {
-    struct raft_event ev = event(RAFT_TIMEOUT, now);
+    struct raft_event ev = consensus_event(RAFT_TIMEOUT, now);
     bool due = ev.time >= raft_timeout(&c->r);
     if (c->r.state == RAFT_LEADER)
         c->to_all = leader_pace(c, now); /* and from now on it is one turn */
@@ -382,7 +382,7 @@ consensus_timeout(struct consensus *c, int64_t now)
         c->r.candidate_state.in_pre_vote = true;
         c->r.candidate_state.disrupt_leader = false;
     }
-    return step(c, &ev);
+    return consensus_step(c, &ev);
 }
 
 int
@@ -392,9 +392,9 @@ consensus_persisted(struct consensus *c, int64_t now, uint64_t index)
     if (index <= c->r.last_stored || c->r.snapshot.installing)
         return 0;
     ASSERT(index <= raft_last_index(&c->r));
-    struct raft_event ev = event(RAFT_PERSISTED_ENTRIES, now);
+    struct raft_event ev = consensus_event(RAFT_PERSISTED_ENTRIES, now);
     ev.persisted_entries.index = index;
-    return step(c, &ev);
+    return consensus_step(c, &ev);
 }
 
 int
@@ -403,14 +403,14 @@ consensus_propose(struct consensus *c, int64_t now, const struct record *r, size
     if (c->r.state != RAFT_LEADER)
         return -ERR_NOT_LEADER;
     ASSERT(n > 0);
-    struct raft_event ev = event(RAFT_SUBMIT, now);
+    struct raft_event ev = consensus_event(RAFT_SUBMIT, now);
     ev.submit.entries = entries_lent(r, n, c->r.current_term);
     ev.submit.n = (unsigned)n;
     /* the library lets a probed server wait for a heartbeat, and probes servers not heard in a lull
      */
     c->to_all = now - c->busy_ms >= (int64_t)c->o.busy.heartbeat_ms;
     leader_busy(c, now);
-    int rc = step(c, &ev);
+    int rc = consensus_step(c, &ev);
     entries_free(ev.submit.entries, false);
     return rc;
 }
@@ -423,20 +423,20 @@ consensus_config_applied(struct consensus *c, int64_t now, uint64_t index, const
     struct peer_list l;
     if (consensus_conf_decode(tmp, data, n, &l) < 0)
         return -ERR_CORRUPT;
-    struct raft_event ev = event(RAFT_CONFIGURATION, now);
+    struct raft_event ev = consensus_event(RAFT_CONFIGURATION, now);
     ev.configuration.index = index;
     int rc = library_conf(&l, &ev.configuration.conf);
-    return rc < 0 ? rc : step(c, &ev);
+    return rc < 0 ? rc : consensus_step(c, &ev);
 }
 
 int
 consensus_snapshot_taken(struct consensus *c, int64_t now, const struct consensus_snapshot *s,
                          unsigned trailing)
 {
-    struct raft_event ev = event(RAFT_SNAPSHOT, now);
+    struct raft_event ev = consensus_event(RAFT_SNAPSHOT, now);
     ev.snapshot.trailing = trailing;
     int rc = metadata_in(s, &ev.snapshot.metadata);
-    return rc < 0 ? rc : step(c, &ev);
+    return rc < 0 ? rc : consensus_step(c, &ev);
 }
 
 int
@@ -444,10 +444,10 @@ consensus_installed(struct consensus *c, int64_t now, const struct consensus_sna
 {
     if (!c->r.snapshot.installing || c->r.state != RAFT_FOLLOWER)
         return -ERR_INVALID;
-    struct raft_event ev = event(RAFT_PERSISTED_SNAPSHOT, now);
+    struct raft_event ev = consensus_event(RAFT_PERSISTED_SNAPSHOT, now);
     ev.persisted_snapshot.last = true;
     int rc = metadata_in(s, &ev.persisted_snapshot.metadata);
-    return rc < 0 ? rc : step(c, &ev);
+    return rc < 0 ? rc : consensus_step(c, &ev);
 }
 
 /* --- messages in --- */
@@ -466,9 +466,9 @@ receive_append(struct consensus *c, int64_t now, const struct peer_msg *m, size_
         .n_entries = (unsigned)n};
     if (n > 0)
         rm.append_entries.entries = entries_in(m->entries + from, n, 0, true);
-    struct raft_event ev = event(RAFT_RECEIVE, now);
+    struct raft_event ev = consensus_event(RAFT_RECEIVE, now);
     ev.receive.message = &rm;
-    int rc = step(c, &ev);
+    int rc = consensus_step(c, &ev);
     if (n > 0)
         entries_free(rm.append_entries.entries, rc == 0 && ev.unused);
     return rc;
@@ -525,7 +525,7 @@ receive_vote(struct consensus *c, struct raft_event *ev)
 {
     struct raft_configuration real = c->r.configuration;
     if (c->r.state != RAFT_FOLLOWER)
-        return step(c, ev);
+        return consensus_step(c, ev);
     /* Guard 10. */
     if ((int64_t)ev->time - c->heard_ms >= (int64_t)c->r.election_timeout &&
         !c->r.snapshot.installing)
@@ -544,7 +544,7 @@ receive_vote(struct consensus *c, struct raft_event *ev)
         servers[n++] =
             (struct raft_server){.id = c->r.id, .address = c->r.address, .role = RAFT_VOTER};
     c->r.configuration = (struct raft_configuration){.servers = servers, .n = n};
-    int rc = step(c, ev);
+    int rc = consensus_step(c, ev);
     c->r.configuration = real;
     mem_free(servers);
     return rc;
@@ -567,7 +567,7 @@ receive_other(struct consensus *c, int64_t now, const struct peer_msg *m)
     memset(&rm, 0, sizeof(rm));
     rm.server_id = m->peer;
     rm.server_address = m->addr;
-    struct raft_event ev = event(RAFT_RECEIVE, now);
+    struct raft_event ev = consensus_event(RAFT_RECEIVE, now);
     ev.receive.message = &rm;
     switch (m->type) {
     case MSG_APPEND_RESULT:
@@ -576,7 +576,7 @@ receive_other(struct consensus *c, int64_t now, const struct peer_msg *m)
         rm.type = RAFT_APPEND_ENTRIES_RESULT;
         rm.append_entries_result = (struct raft_append_entries_result){
             .version = 1, .term = m->term, .rejected = m->rejected, .last_log_index = m->last};
-        return step(c, &ev);
+        return consensus_step(c, &ev);
     case MSG_VOTE:
         rm.type = RAFT_REQUEST_VOTE;
         rm.request_vote = (struct raft_request_vote){.version = 2,
@@ -597,7 +597,7 @@ receive_other(struct consensus *c, int64_t now, const struct peer_msg *m)
         rm.type = RAFT_REQUEST_VOTE_RESULT;
         rm.request_vote_result = (struct raft_request_vote_result){
             .version = 2, .term = m->term, .vote_granted = m->granted, .pre_vote = m->pre_vote};
-        return step(c, &ev);
+        return consensus_step(c, &ev);
     case MSG_SNAPSHOT:
         rm.type = RAFT_INSTALL_SNAPSHOT;
         rm.install_snapshot = (struct raft_install_snapshot){.version = 0,
@@ -611,14 +611,14 @@ receive_other(struct consensus *c, int64_t now, const struct peer_msg *m)
             raft_configuration_close(&rm.install_snapshot.conf);
             return 0;
         }
-        return step(c, &ev);
+        return consensus_step(c, &ev);
     default:
         rm.type = RAFT_TIMEOUT_NOW;
         rm.timeout_now = (struct raft_timeout_now){.version = 1,
                                                    .term = m->term,
                                                    .last_log_index = m->index,
                                                    .last_log_term = m->log_term};
-        return step(c, &ev);
+        return consensus_step(c, &ev);
     }
 }
 
@@ -694,9 +694,9 @@ consensus_transfer(struct consensus *c, int64_t now, uint64_t id)
                  c->r.configuration.servers[i].role == RAFT_VOTER;
     if (!voter || id == c->r.id)
         return -ERR_INVALID;
-    struct raft_event ev = event(RAFT_TRANSFER, now);
+    struct raft_event ev = consensus_event(RAFT_TRANSFER, now);
     ev.transfer.server_id = id;
-    return step(c, &ev);
+    return consensus_step(c, &ev);
 }
 
 /* --- questions --- */

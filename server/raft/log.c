@@ -344,7 +344,7 @@ segment_read(struct raft_log *l, size_t i, struct replay *p, struct segment_end 
 
 /* What an operator can do about a damaged log. */
 static int
-refuse(struct raft_log *l, struct err *e)
+log_refuse(struct raft_log *l, struct err *e)
 {
     char cause[ERR_TEXT_MAX];
     str_copy(cause, sizeof(cause), e->text);
@@ -429,16 +429,16 @@ scan_all(struct raft_log *l, struct err *e)
             err_set(e, -ERR_CORRUPT,
                     "'%s/log-%020" PRIu64 "' ends in damage, but later segments exist", l->dir,
                     seq - 1);
-            return refuse(l, e);
+            return log_refuse(l, e);
         }
         if (i > 0 && seq != l->segs[i - 1].seq + 1) {
             err_set(e, -ERR_CORRUPT, "'%s/log-%020" PRIu64 "' is missing", l->dir,
                     l->segs[i - 1].seq + 1);
-            return refuse(l, e);
+            return log_refuse(l, e);
         }
         int rc = segment_read(l, i, &p, &end);
         if (rc == -ERR_CORRUPT)
-            return refuse(l, e);
+            return log_refuse(l, e);
         if (rc < 0)
             return rc;
     }

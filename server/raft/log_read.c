@@ -21,7 +21,7 @@ struct wanted {
 };
 
 static int
-take(void *arg, const struct record *r)
+log_read_take(void *arg, const struct record *r)
 {
     struct wanted *w = arg;
     if (w->found == w->n || w->bytes >= w->max)
@@ -52,7 +52,7 @@ read_one_file(int dirfd, uint64_t seq, struct wanted *w)
     void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED)
         return false;
-    (void)segment_scan(map, (size_t)st.st_size, take, w, &end, &ignored);
+    (void)segment_scan(map, (size_t)st.st_size, log_read_take, w, &end, &ignored);
     munmap(map, (size_t)st.st_size);
     return true;
 }

@@ -23,15 +23,15 @@ struct recent {
 };
 
 static struct record *
-slot(struct recent *r, uint64_t index)
+recent_slot(struct recent *r, uint64_t index)
 {
     return &r->v[index % RECENT_ENTRIES];
 }
 
 static void
-forget(struct recent *r, uint64_t index)
+recent_forget(struct recent *r, uint64_t index)
 {
-    struct record *x = slot(r, index);
+    struct record *x = recent_slot(r, index);
     ASSERT(x->index == index && r->bytes >= x->n);
     r->bytes -= x->n;
     talloc_free((void *)(uintptr_t)x->data);
@@ -67,13 +67,13 @@ recent_add(struct recent *r, const struct record *rec)
         r->v = mem_array(r, struct record, RECENT_ENTRIES);
     if (r->from == r->to || r->to != rec->index) { /* empty, or entries without data came between */
         while (r->from < r->to)
-            forget(r, r->from++);
+            recent_forget(r, r->from++);
         r->from = r->to = rec->index;
     }
     while (r->from < r->to &&
            (r->to - r->from == RECENT_ENTRIES || r->bytes + rec->n > RECENT_BYTES))
-        forget(r, r->from++);
-    struct record *x = slot(r, rec->index);
+        recent_forget(r, r->from++);
+    struct record *x = recent_slot(r, rec->index);
     *x = *rec;
     x->data = rec->n > 0 ? mem_dup(r, rec->data, rec->n) : NULL;
     r->bytes += rec->n;
@@ -85,7 +85,7 @@ void
 recent_cut(struct recent *r, uint64_t index)
 {
     while (r->from < r->to && r->to > index)
-        forget(r, --r->to);
+        recent_forget(r, --r->to);
     while (r->n_runs > 0 && r->runs[r->n_runs - 1].first >= index)
         r->n_runs--;
     if (r->end > index)
@@ -105,7 +105,7 @@ recent_drop(struct recent *r, uint64_t first)
     if (first <= r->first)
         return;
     while (r->from < r->to && r->from < first)
-        forget(r, r->from++);
+        recent_forget(r, r->from++);
     r->first = first;
     while (gone + 1 < r->n_runs && r->runs[gone + 1].first <= first)
         gone++;

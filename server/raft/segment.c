@@ -34,7 +34,7 @@ put_u32(uint8_t *p, uint32_t v)
 }
 
 static size_t
-pad8(size_t n)
+segment_pad8(size_t n)
 {
     return (n + 7) & ~(size_t)7;
 }
@@ -42,7 +42,7 @@ pad8(size_t n)
 size_t
 record_size(size_t n)
 {
-    return RECORD_HEAD + pad8(n);
+    return RECORD_HEAD + segment_pad8(n);
 }
 
 void
@@ -59,7 +59,7 @@ record_put(struct buf *out, const struct record *r)
     buf_put_u32(out, 0);
     buf_put_u64(out, 0);
     buf_put(out, r->data, r->n);
-    buf_put(out, zeros, pad8(r->n) - r->n);
+    buf_put(out, zeros, segment_pad8(r->n) - r->n);
 }
 
 static uint32_t
@@ -122,7 +122,7 @@ judge_end(const uint8_t *p, size_t n, size_t at, struct segment_end *ret, struct
         i++;
     if (i == n)
         return 0;
-    for (size_t o = pad8(at); o < n && n - o >= RECORD_HEAD; o += 8) {
+    for (size_t o = segment_pad8(at); o < n && n - o >= RECORD_HEAD; o += 8) {
         struct record r;
         uint32_t group;
         if (get_u32(p + o) == RECORD_MAGIC && record_get(p, n, o, &r, &group) && group > at) {

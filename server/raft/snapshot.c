@@ -36,7 +36,7 @@ snap_name(char out[40], uint64_t index)
 /* The newest index in the directory, 0: none; removes those before `keep`; `clean`: and what an
  * unfinished write left, which nobody is at. */
 static int
-list(int dirfd, const char *dir, uint64_t keep, bool clean, uint64_t *ret, struct err *e)
+snapshot_list(int dirfd, const char *dir, uint64_t keep, bool clean, uint64_t *ret, struct err *e)
 {
     int fd = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
@@ -75,7 +75,7 @@ struct writer {
 };
 
 static void
-drain(struct writer *w)
+snapshot_drain(struct writer *w)
 {
     if (w->error == 0)
         w->error = -buf_error(&w->out);
@@ -102,7 +102,7 @@ write_row(void *arg, unsigned table, struct slice key, struct slice val)
     buf_put(&w->out, val.p, val.n);
     w->rows++;
     if (w->out.len >= WRITE_CHUNK)
-        drain(w);
+        snapshot_drain(w);
     return -w->error;
 }
 
@@ -137,7 +137,7 @@ write_all(struct writer *w, const struct consensus_snapshot *meta, snapshot_sour
         return rc;
     buf_put_u8(&w->out, MP_NIL);
     buf_put_u64(&w->out, w->rows);
-    drain(w);
+    snapshot_drain(w);
     XXH128_canonical_t h;
     XXH128_canonicalFromHash(&h, XXH3_128bits_digest(w->hash));
     if (w->error == 0)
@@ -176,7 +176,7 @@ snapshot_write(const char *dir, const struct consensus_snapshot *meta, snapshot_
         return err_set(e, rc, "write the snapshot '%s/%s': %s", dir, name, err_name(rc));
     }
     uint64_t newest;
-    return list(dirfd, dir, meta->index, true, &newest, e);
+    return snapshot_list(dirfd, dir, meta->index, true, &newest, e);
 }
 
 /* --- reading --- */
@@ -189,7 +189,7 @@ struct reader {
 };
 
 static const uint8_t *
-take(struct reader *r, size_t n)
+snapshot_take(struct reader *r, size_t n)
 {
     if (r->bad || r->n - r->at < n) {
         r->bad = true;
@@ -203,7 +203,7 @@ take(struct reader *r, size_t n)
 static uint64_t
 take_uint(struct reader *r, size_t bytes)
 {
-    const uint8_t *p = take(r, bytes);
+    const uint8_t *p = snapshot_take(r, bytes);
     uint64_t v = 0;
     for (size_t i = 0; p != NULL && i < bytes; i++)
         v = v << 8 | p[i];
@@ -213,13 +213,13 @@ take_uint(struct reader *r, size_t bytes)
 static bool
 read_head(struct reader *r, const void *ctx, struct consensus_snapshot *ret)
 {
-    const uint8_t *magic = take(r, sizeof(snap_magic));
+    const uint8_t *magic = snapshot_take(r, sizeof(snap_magic));
     if (magic == NULL || memcmp(magic, snap_magic, sizeof(snap_magic)) != 0)
         return false;
     struct consensus_snapshot s = {.index = take_uint(r, 8), .term = take_uint(r, 8)};
     s.conf_index = take_uint(r, 8);
     size_t n = (size_t)take_uint(r, 4);
-    const uint8_t *conf = n <= SNAPSHOT_CONF_MAX ? take(r, n) : NULL;
+    const uint8_t *conf = n <= SNAPSHOT_CONF_MAX ? snapshot_take(r, n) : NULL;
     size_t end = r->at;
     uint64_t crc = take_uint(r, 4);
     if (conf == NULL || r->bad || crc != crc32c(0, r->p, end) || s.index == 0 || s.term == 0)
@@ -259,14 +259,14 @@ is_whole(struct reader *r)
 }
 
 static void
-unmap(struct reader *r)
+snapshot_unmap(struct reader *r)
 {
     if (r->p != NULL)
         munmap((void *)(uintptr_t)r->p, r->n);
 }
 
 static int
-corrupt(const char *dir, uint64_t index, struct err *e)
+snapshot_corrupt(const char *dir, uint64_t index, struct err *e)
 {
     return err_set(
         e, -ERR_CORRUPT,
@@ -283,7 +283,7 @@ snapshot_find(const char *dir, const void *ctx, struct consensus_snapshot *ret, 
     if (dirfd < 0)
         return err_errno(e, errno, "open the snapshot directory '%s'", dir);
     uint64_t index = 0;
-    int rc = list(dirfd, dir, 0, true, &index, e);
+    int rc = snapshot_list(dirfd, dir, 0, true, &index, e);
     if (rc < 0 || index == 0)
         return rc;
     struct reader r;
@@ -293,8 +293,8 @@ snapshot_find(const char *dir, const void *ctx, struct consensus_snapshot *ret, 
     if (rc < 0)
         return rc;
     bool ok = read_head(&r, ctx, ret) && ret->index == index;
-    unmap(&r);
-    return ok ? 1 : corrupt(dir, index, e);
+    snapshot_unmap(&r);
+    return ok ? 1 : snapshot_corrupt(dir, index, e);
 }
 
 static int
@@ -308,10 +308,10 @@ read_rows(struct reader *r, snapshot_row_fn *fn, void *arg)
         unsigned table = (unsigned)take_uint(r, 1);
         r->bad |= tag != MP_ARRAY3 || table > 0x7f || take_uint(r, 1) != MP_BIN32;
         struct slice key = {.n = (size_t)take_uint(r, 4)};
-        key.p = take(r, key.n);
+        key.p = snapshot_take(r, key.n);
         r->bad |= take_uint(r, 1) != MP_BIN32;
         struct slice val = {.n = (size_t)take_uint(r, 4)};
-        val.p = take(r, val.n);
+        val.p = snapshot_take(r, val.n);
         if (r->bad)
             break;
         rows++;
@@ -340,8 +340,8 @@ snapshot_read(const char *dir, uint64_t index, snapshot_row_fn *fn, void *arg, s
     bool ok = is_whole(&r);
     ok = ok && read_head(&r, tmp, &meta) && meta.index == index;
     rc = ok ? read_rows(&r, fn, arg) : -ERR_CORRUPT;
-    unmap(&r);
-    return rc == -ERR_CORRUPT ? corrupt(dir, index, e) : rc;
+    snapshot_unmap(&r);
+    return rc == -ERR_CORRUPT ? snapshot_corrupt(dir, index, e) : rc;
 }
 
 /* --- copies --- */
@@ -358,7 +358,7 @@ snapshot_check(const char *dir, const char *name, const void *ctx, struct consen
     if (rc < 0)
         return rc;
     bool ok = is_whole(&r) && read_head(&r, ctx, ret);
-    unmap(&r);
+    snapshot_unmap(&r);
     return ok ? 0
               : err_set(e, -ERR_CORRUPT, "the copy of a snapshot '%s/%s' is damaged", dir, name);
 }
@@ -372,7 +372,7 @@ snapshot_open(const char *dir, uint64_t *index, uint64_t *size)
     char name[40];
     if (dirfd < 0)
         return -errno;
-    int rc = *index == 0 ? list(dirfd, dir, 0, false, index, &e) : 0;
+    int rc = *index == 0 ? snapshot_list(dirfd, dir, 0, false, index, &e) : 0;
     if (rc < 0 || *index == 0)
         return rc < 0 ? rc : -ENOENT;
     snap_name(name, *index);

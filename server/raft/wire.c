@@ -93,7 +93,7 @@ wire_put(struct buf *out, const struct wire *w)
 
 /* NULL when it is too long, or holds what a text cannot. */
 static const char *
-text(struct unpack *r, const void *ctx, size_t max)
+wire_text(struct unpack *r, const void *ctx, size_t max)
 {
     size_t n = (size_t)unpack_number(r, max > UINT8_MAX ? 2 : 1);
     const uint8_t *p = n <= max ? unpack_take(r, n) : NULL;
@@ -166,13 +166,13 @@ wire_get(const void *ctx, const uint8_t *p, size_t n, struct wire *ret, struct e
     case WIRE_HELLO:
         w.from = unpack_number(&r, 8);
         w.to = unpack_number(&r, 8);
-        w.cluster = text(&r, ctx, WIRE_CLUSTER_MAX);
-        w.addr = text(&r, ctx, CONSENSUS_ADDR_MAX);
+        w.cluster = wire_text(&r, ctx, WIRE_CLUSTER_MAX);
+        w.addr = wire_text(&r, ctx, CONSENSUS_ADDR_MAX);
         break;
     case WIRE_WELCOME:
         break;
     case WIRE_REFUSED:
-        w.why = text(&r, ctx, ERR_TEXT_MAX);
+        w.why = wire_text(&r, ctx, ERR_TEXT_MAX);
         break;
     case WIRE_MSG:
         get_msg(&r, ctx, &w.msg);

@@ -83,7 +83,7 @@ struct change {
 };
 
 static void
-changed(struct write *w, uint64_t index, struct fsm_result *res)
+deployment_changed(struct write *w, uint64_t index, struct fsm_result *res)
 {
     const struct change *c = w->memo;
     struct deployment_update_response resp = {
@@ -101,7 +101,8 @@ changed(struct write *w, uint64_t index, struct fsm_result *res)
 
 /* The deployment when it is not over; NULL with an error, which is `over` when it is. */
 static struct deployment *
-active(struct write *w, struct state_txn *t, const char *id, const char *over, struct err *e)
+deployment_read_active(struct write *w, struct state_txn *t, const char *id, const char *over,
+                       struct err *e)
 {
     if (str_empty(id)) {
         err_set(e, -ERR_INVALID, "missing deployment ID");
@@ -157,7 +158,8 @@ static int
 prepare_fail(struct write *w, struct state_txn *t, struct err *e)
 {
     const struct deployment_fail_request *req = w->req;
-    struct deployment *d = active(w, t, req->deployment_id, "can't fail terminal deployment", e);
+    struct deployment *d =
+        deployment_read_active(w, t, req->deployment_id, "can't fail terminal deployment", e);
 
     if (d == NULL)
         return e->code;
@@ -170,13 +172,13 @@ prepare_fail(struct write *w, struct state_txn *t, struct err *e)
     return 0;
 }
 
-const struct write_row write_deployment_fail = {prepare_fail, changed};
+const struct write_row write_deployment_fail = {prepare_fail, deployment_changed};
 
 static int
 prepare_pause(struct write *w, struct state_txn *t, struct err *e)
 {
     const struct deployment_pause_request *req = w->req;
-    struct deployment *d = active(
+    struct deployment *d = deployment_read_active(
         w, t, req->deployment_id,
         req->pause ? "can't pause terminal deployment" : "can't resume terminal deployment", e);
 
@@ -194,13 +196,14 @@ prepare_pause(struct write *w, struct state_txn *t, struct err *e)
     return 0;
 }
 
-const struct write_row write_deployment_pause = {prepare_pause, changed};
+const struct write_row write_deployment_pause = {prepare_pause, deployment_changed};
 
 static int
 prepare_promote(struct write *w, struct state_txn *t, struct err *e)
 {
     const struct deployment_promote_request *req = w->req;
-    struct deployment *d = active(w, t, req->deployment_id, "can't promote terminal deployment", e);
+    struct deployment *d =
+        deployment_read_active(w, t, req->deployment_id, "can't promote terminal deployment", e);
 
     if (d == NULL)
         return e->code;
@@ -212,7 +215,7 @@ prepare_promote(struct write *w, struct state_txn *t, struct err *e)
     return 0;
 }
 
-const struct write_row write_deployment_promote = {prepare_promote, changed};
+const struct write_row write_deployment_promote = {prepare_promote, deployment_changed};
 
 /* Only a deployment over several regions is ever blocked, and there are none. */
 static int
@@ -220,18 +223,19 @@ prepare_unblock(struct write *w, struct state_txn *t, struct err *e)
 {
     const struct deployment_unblock_request *req = w->req;
 
-    if (active(w, t, req->deployment_id, "can't unblock terminal deployment", e) != NULL)
+    if (deployment_read_active(w, t, req->deployment_id, "can't unblock terminal deployment", e) !=
+        NULL)
         err_set(e, -ERR_INVALID, "can't unblock running deployment");
     return e->code;
 }
 
-const struct write_row write_deployment_unblock = {prepare_unblock, changed};
+const struct write_row write_deployment_unblock = {prepare_unblock, deployment_changed};
 
 /* What is said to be unhealthy fails the deployment; it is rolled back when a group of these asks
  * for it. */
 static bool
-reverts(struct write *w, struct state_txn *t, const struct deployment *d,
-        const struct str_list *bad)
+deployment_reverts(struct write *w, struct state_txn *t, const struct deployment *d,
+                   const struct str_list *bad)
 {
     bool wanted = false;
 
@@ -252,8 +256,8 @@ prepare_health(struct write *w, struct state_txn *t, struct err *e)
         req->healthy_allocation_ids.n + req->unhealthy_allocation_ids.n == 0)
         return err_set(e, -ERR_INVALID,
                        "must specify at least one healthy/unhealthy allocation ID");
-    struct deployment *d = active(w, t, req->deployment_id,
-                                  "can't set health of allocations for a terminal deployment", e);
+    struct deployment *d = deployment_read_active(
+        w, t, req->deployment_id, "can't set health of allocations for a terminal deployment", e);
     if (d == NULL)
         return e->code;
     struct change *c = change_new(w);
@@ -263,7 +267,7 @@ prepare_health(struct write *w, struct state_txn *t, struct err *e)
                                            .unhealthy = req->unhealthy_allocation_ids};
     if (h->unhealthy.n > 0) {
         h->update = update_new(w, d->id, DEPLOYMENT_FAILED, DESC_DEPLOY_UNHEALTHY);
-        if (reverts(w, t, d, &h->unhealthy))
+        if (deployment_reverts(w, t, d, &h->unhealthy))
             h->job = fail_to(w, t, d, h->update, c);
     }
     h->eval = next_eval(w, t, d, c);
@@ -271,4 +275,4 @@ prepare_health(struct write *w, struct state_txn *t, struct err *e)
     return 0;
 }
 
-const struct write_row write_deployment_set_alloc_health = {prepare_health, changed};
+const struct write_row write_deployment_set_alloc_health = {prepare_health, deployment_changed};

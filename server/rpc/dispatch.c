@@ -17,7 +17,7 @@ enum { PRIORITY_MIN = 1, PRIORITY_MAX = 100 };
 
 /* Go's %v of a list. */
 static const char *
-brackets(const void *ctx, const struct str_list *l)
+dispatch_brackets(const void *ctx, const struct str_list *l)
 {
     const char *s = "";
     for (size_t i = 0; i < l->n; i++)
@@ -38,7 +38,7 @@ check_meta(const void *ctx, const struct job_dispatch_request *req,
     }
     if (over.n > 0)
         return err_set(e, -ERR_INTERNAL, "Dispatch request included unpermitted metadata keys: %s",
-                       brackets(ctx, &over));
+                       dispatch_brackets(ctx, &over));
     for (size_t k = 0; k < p->meta_required.n; k++) {
         size_t i = 0;
         while (i < req->meta.n && !str_eq(req->meta.v[i].k, p->meta_required.v[k]))
@@ -48,7 +48,7 @@ check_meta(const void *ctx, const struct job_dispatch_request *req,
     }
     if (missing.n > 0)
         return err_set(e, -ERR_INTERNAL, "Dispatch did not provide required meta keys: %s",
-                       brackets(ctx, &missing));
+                       dispatch_brackets(ctx, &missing));
     return 0;
 }
 
@@ -110,7 +110,7 @@ template_of(struct write *w, struct state_txn *t, const char *id, struct err *e)
 }
 
 static void
-dispatched(struct write *w, uint64_t index, struct fsm_result *res)
+dispatch_dispatched(struct write *w, uint64_t index, struct fsm_result *res)
 {
     bool again = !res->changed; /* its token has a child */
     bool evaluated = FSM_COUNT(res, EVALS, STORED) > 0;
@@ -154,10 +154,10 @@ prepare_dispatch(struct write *w, struct state_txn *t, struct err *e)
     return 0;
 }
 
-const struct write_row write_job_dispatch = {prepare_dispatch, dispatched};
+const struct write_row write_job_dispatch = {prepare_dispatch, dispatch_dispatched};
 
 static void
-forced(struct write *w, uint64_t index, struct fsm_result *res)
+dispatch_forced(struct write *w, uint64_t index, struct fsm_result *res)
 {
     struct periodic_force_response resp = {
         .eval_id = w->memo, .eval_create_index = index, .index = index};
@@ -193,4 +193,4 @@ prepare_force(struct write *w, struct state_txn *t, struct err *e)
     return 0;
 }
 
-const struct write_row write_periodic_force = {prepare_force, forced};
+const struct write_row write_periodic_force = {prepare_force, dispatch_forced};

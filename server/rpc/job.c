@@ -35,7 +35,7 @@ warn_of_unsupported(const void *ctx, struct admitted *a)
 
 /* As people write sizes: "33 B", "1.2 MB". */
 static const char *
-human(void *ctx, size_t bytes)
+job_human(void *ctx, size_t bytes)
 {
     static const char *const units[] = {"B", "kB", "MB", "GB"};
     double v = (double)bytes;
@@ -60,7 +60,7 @@ source_of(void *ctx, const struct job_register_request *req, struct str_list *wa
         return s;
     list_add(ctx, *warnings,
              mem_printf(ctx, "job source size of %s exceeds maximum of %s and will be discarded",
-                        human(ctx, n), human(ctx, JOB_SOURCE_MAX)));
+                        job_human(ctx, n), job_human(ctx, JOB_SOURCE_MAX)));
     return NULL;
 }
 

@@ -80,7 +80,7 @@ const struct write_row write_job_stable = {prepare_stable, write_reply_index};
 /* --- tags --- */
 
 static void
-tagged(struct write *w, uint64_t index, struct fsm_result *res)
+job_version_tagged(struct write *w, uint64_t index, struct fsm_result *res)
 {
     const struct job_version_tag *tag = w->memo;
     struct job_tag_response resp = {.index = index, .known_leader = true};
@@ -125,7 +125,7 @@ prepare_tag(struct write *w, struct state_txn *t, struct err *e)
     return 0;
 }
 
-const struct write_row write_job_tag_version = {prepare_tag, tagged, .here = true};
+const struct write_row write_job_tag_version = {prepare_tag, job_version_tagged, .here = true};
 
 /* --- the source --- */
 

@@ -37,7 +37,7 @@ struct rows {
 };
 
 static uint32_t
-offset(const struct type *t, const char *wire)
+list_offset(const struct type *t, const char *wire)
 {
     const struct field *f = type_field(t, wire, strlen(wire));
     return f != NULL ? f->offset : 0;
@@ -85,10 +85,10 @@ rows_begin(struct rows *l, struct read *r, struct err *e)
     if (r->row->hex && check_prefix(r->list->prefix, e) < 0)
         return e->code;
     *l = (struct rows){.r = r, .row_ctx = r->ctx, .type = list->sub};
-    l->id_at = offset(whole, type_field(whole, "ID", 2) != NULL ? "ID" : "Name");
-    l->ns_at = offset(whole, "Namespace");
-    l->create_at = offset(whole, "CreateIndex");
-    l->index_at = offset(whole, "ModifyIndex");
+    l->id_at = list_offset(whole, type_field(whole, "ID", 2) != NULL ? "ID" : "Name");
+    l->ns_at = list_offset(whole, "Namespace");
+    l->create_at = list_offset(whole, "CreateIndex");
+    l->index_at = list_offset(whole, "ModifyIndex");
     l->max = r->list->per_page > 0 ? (uint64_t)r->list->per_page
                                    : r->list->per_page < 0 ? 0 : UINT64_MAX;
     l->end_ns = env_mono_ns(server_env(r->s)) + LIST_PART_NS;

@@ -56,8 +56,8 @@ bytes_of(const struct read *r, const char *prefix)
 }
 
 static void
-find(const struct read *r, struct state_txn *t, const struct kind *k, const char *prefix,
-     struct search_response *resp)
+search_find(const struct read *r, struct state_txn *t, const struct kind *k, const char *prefix,
+            struct search_response *resp)
 {
     struct str_list *found = &map_put(resp, resp->matches, k->name)->v;
     bool *more = &map_put(resp, resp->truncations, k->name)->v;
@@ -95,7 +95,7 @@ search_run(struct read *r, struct state_txn *t, struct err *e)
         if (!all && !str_eq(req->context, kinds[i].name))
             continue;
         known = true;
-        find(r, t, &kinds[i], str_or(req->prefix, ""), resp);
+        search_find(r, t, &kinds[i], str_or(req->prefix, ""), resp);
     }
     if (!known)
         return err_set(

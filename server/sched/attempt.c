@@ -145,7 +145,7 @@ attempt_failed(struct attempt *t, const struct task_group *tg, struct alloc_metr
 
 /* Nodes where `prev`, or what it replaced, failed before. */
 static void
-penalties(const void *ctx, const struct allocation *prev, struct select_req *req)
+attempt_penalties(const void *ctx, const struct allocation *prev, struct select_req *req)
 {
     const struct reschedule_tracker *tr = prev->reschedule_tracker;
     size_t n = tr ? tr->events.n : 0;
@@ -160,7 +160,7 @@ penalties(const void *ctx, const struct allocation *prev, struct select_req *req
 
 /* What moves because it was told to did not fail: its attempts start anew. */
 static bool
-migrates(const struct allocation *prev)
+attempt_migrates(const struct allocation *prev)
 {
     return prev->desired_transition != NULL && prev->desired_transition->migrate.set &&
            prev->desired_transition->migrate.v;
@@ -212,7 +212,7 @@ alloc_new(struct attempt *t, const struct recon_place *p, const struct select_go
         if (p->reschedule)
             a->reschedule_tracker = reschedule_tracker_next(t->out, p->tg->reschedule_policy,
                                                             p->prev, t->in->now);
-        else if (p->prev->reschedule_tracker != NULL && !migrates(p->prev))
+        else if (p->prev->reschedule_tracker != NULL && !attempt_migrates(p->prev))
             a->reschedule_tracker = p->prev->reschedule_tracker;
     }
     return a;
@@ -233,7 +233,7 @@ attempt_place(struct attempt *t, const struct recon_place *p, const char *only_n
         return false;
     }
     if (p->prev != NULL && p->reschedule)
-        penalties(t->out, p->prev, &req);
+        attempt_penalties(t->out, p->prev, &req);
     if (p->prev != NULL && disk != NULL && (disk->sticky || disk->migrate))
         req.preferred = p->prev->node_id;
     if (staged)

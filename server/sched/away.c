@@ -12,14 +12,14 @@
 #include "common/mem.h"
 
 static bool
-runs(const struct allocation *a)
+away_runs(const struct allocation *a)
 {
     return str_eq(a->client_status, ALLOC_RUNNING);
 }
 
 /* The best of the scores with which it was placed; false: it has none. */
 static bool
-score(const struct allocation *a, double *ret)
+away_score(const struct allocation *a, double *ret)
 {
     bool any = false;
 
@@ -35,14 +35,14 @@ static bool
 best_score_keeps_original(const struct allocation *o, const struct allocation *r)
 {
     double os = 0, rs = 0;
-    bool has_o = score(o, &os), has_r = score(r, &rs);
+    bool has_o = away_score(o, &os), has_r = away_score(r, &rs);
 
-    return !(has_r && (!has_o || rs > os) && (runs(r) || !runs(o)));
+    return !(has_r && (!has_o || rs > os) && (away_runs(r) || !away_runs(o)));
 }
 
 /* When a task last began; 0: it has not. */
 static int64_t
-began(const struct allocation *a, const char *task)
+away_began(const struct allocation *a, const char *task)
 {
     __auto_type e = map_get(a->task_states, task);
 
@@ -59,9 +59,9 @@ running_since(const struct task_group *tg, const struct allocation *a)
 
     for (size_t i = 0; i < tg->tasks.n; i++)
         if (tg->tasks.v[i]->leader)
-            return began(a, tg->tasks.v[i]->name);
+            return away_began(a, tg->tasks.v[i]->name);
     for (size_t i = 0; i < a->task_states.n; i++) {
-        int64_t t = began(a, a->task_states.v[i].k);
+        int64_t t = away_began(a, a->task_states.v[i].k);
         if (t != 0 && (first == 0 || t < first))
             first = t;
     }
@@ -98,8 +98,8 @@ away_keeps_original(const struct task_group *tg, const struct allocation *o,
 
     if (alloc_client_terminal(o) || alloc_client_terminal(r)) /* S15 */
         return !alloc_client_terminal(o);
-    if (runs(o) != runs(r)) /* S15: what is known to run is not stopped for what is not */
-        return runs(o);
+    if (away_runs(o) != away_runs(r)) /* S15: what is known to run is not stopped for what is not */
+        return away_runs(o);
     if (is_newer(r, o))
         return false;
     if (str_eq(how, "keep_original"))

@@ -4,9 +4,9 @@
  * what each allocation of a group is, before anything is decided about the group.
  *
  * In the order of reading: failures; allocations that may run on silent nodes, with the follow-up
- * evaluations of their silence; classify(), where the first match decides; originals that came back
- * and their replacements, of which some go (settle()); the group that is held back; canaries.
- * Marks, stops and follow-ups come of this half, placements of the other.
+ * evaluations of their silence; classify_item(), where the first match decides; originals that came
+ * back and their replacements, of which some go (classify_settle()); the group that is held back;
+ * canaries. Marks, stops and follow-ups come of this half, placements of the other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -164,7 +164,7 @@ classify_unknown(struct group_run *g, const struct item *it)
 
 /* It was running when its node went silent. */
 static enum class
-disconnect(struct group_run *g, const struct item *it)
+classify_disconnect(struct group_run *g, const struct item *it)
 {
     push(g->out, g->out->marks, it->a, NULL, ALLOC_UNKNOWN);
     follow_up_silence(g, it, g->in->now);
@@ -181,19 +181,20 @@ classify_live(struct group_run *g, const struct item *it)
         return classify_unknown(g, it);
     if (group_fenced(group_then(g, a)) &&
         (away_node_lost(g->in->nodes, a) || away_node_silent(g->in->nodes, a)))
-        return disconnect(g, it); /* it may run, whatever the servers know */
+        return classify_disconnect(g, it); /* it may run, whatever the servers know */
     if (away_node_lost(g->in->nodes, a))
         return CLASS_LOST;
     if (away_node_silent(g->in->nodes, a)) {
         bool runs = str_eq(a->client_status, ALLOC_RUNNING);
-        return runs && group_lost_after(group_then(g, a)) > 0 ? disconnect(g, it) : CLASS_LOST;
+        return runs && group_lost_after(group_then(g, a)) > 0 ? classify_disconnect(g, it)
+                                                              : CLASS_LOST;
     }
     return FLAG(a, migrate) ? CLASS_MIGRATE : CLASS_UNTAINTED;
 }
 
 /* First match decides (doc/scheduling.md 2.3, 2.4). */
 static enum class
-classify(struct group_run *g, const struct item *it)
+classify_item(struct group_run *g, const struct item *it)
 {
     const struct job *job = g->in->job;
     const struct allocation *a = it->a;
@@ -251,7 +252,7 @@ not_wanted_back(const struct group_run *g, const struct item *it)
 
 /* An original, and a replacement of it or of its replacement: one of the two goes. */
 static void
-contest(struct group_run *g, struct item *o, struct item *m)
+classify_contest(struct group_run *g, struct item *o, struct item *m)
 {
     if (o->stopped || m->stopped || alloc_server_terminal(m->a))
         return;
@@ -282,14 +283,14 @@ each_ancestor(struct group_run *g, const struct away_index *x, struct item *m,
 }
 
 static void
-cover(struct group_run *g, struct item *o, struct item *m)
+classify_cover(struct group_run *g, struct item *o, struct item *m)
 {
     o->covered |= away_holds(m->a, g->batch);
 }
 
 /* First: an original that came back or its replacement stays, not both (doc/reconnect.md 2.5). */
 static void
-settle(struct group_run *g)
+classify_settle(struct group_run *g)
 {
     const struct allocation **v = mem_array(g->out, const struct allocation *, g->n + 1);
     struct away_index x;
@@ -304,7 +305,7 @@ settle(struct group_run *g)
         return;
     away_index_init(g->out, &x, v, g->n);
     for (size_t i = 0; i < g->n; i++)
-        each_ancestor(g, &x, &g->v[i], cover);
+        each_ancestor(g, &x, &g->v[i], classify_cover);
     for (size_t i = 0; i < g->n; i++) {
         struct item *it = &g->v[i];
         it->back = came_back(g, it);
@@ -317,7 +318,7 @@ settle(struct group_run *g)
         }
     }
     for (size_t i = 0; i < g->n; i++)
-        each_ancestor(g, &x, &g->v[i], contest);
+        each_ancestor(g, &x, &g->v[i], classify_contest);
 }
 
 /* stop_on_client_after: nothing of the group is placed while its lost ones may run on. Who was to
@@ -370,7 +371,7 @@ classify_all(struct group_run *g)
 {
     for (size_t i = 0; i < g->n; i++) {
         struct item *it = &g->v[i];
-        it->class = it->stopped ? CLASS_IGNORE : classify(g, it);
+        it->class = it->stopped ? CLASS_IGNORE : classify_item(g, it);
         it->index = name_index(it->a->name);
         g->rg.had_running |= !of_older(g, it->a);
         bool old = it->class == CLASS_IGNORE;
@@ -385,7 +386,7 @@ classify_all(struct group_run *g)
 void
 classify_group(struct group_run *g)
 {
-    settle(g);
+    classify_settle(g);
     classify_all(g);
     hold_back(g);
 }

@@ -57,13 +57,13 @@ struct group_run {
     } while (0)
 
 static inline bool
-flag(const struct allocation *a, size_t offset)
+transition_flag(const struct allocation *a, size_t offset)
 {
     const char *t = (const void *)a->desired_transition;
     const struct opt_bool *f = t ? (const void *)(t + offset) : NULL;
     return f && f->set && f->v;
 }
-#define FLAG(a, member) flag((a), offsetof(struct desired_transition, member))
+#define FLAG(a, member) transition_flag((a), offsetof(struct desired_transition, member))
 
 static inline void
 stop_item(struct group_run *g, struct item *it, const char *desc, const char *client_status)

@@ -17,7 +17,7 @@ priority_of(const struct job *j)
 }
 
 static bool
-enabled(const struct select *s)
+evict_enabled(const struct select *s)
 {
     static const struct preemption_config system = {.system_scheduler_enabled = true};
     const struct preemption_config *p = s->view->config ? s->view->config->preemption_config : NULL;
@@ -154,7 +154,7 @@ prey_row(struct select *s, uint32_t row)
 
 /* In the scratch list, which the next row overwrites. */
 static size_t
-victims(struct select *s, const struct group *g, uint32_t row)
+evict_victims(struct select *s, const struct group *g, uint32_t row)
 {
     const struct usage *cap = &s->t->facts[row]->cap;
     struct usage ask = g->ask.u;
@@ -204,7 +204,7 @@ static bool
 row_option(struct select *s, struct group *g, uint32_t row, const struct select_req *req,
            struct eviction *best)
 {
-    size_t n = victims(s, g, row);
+    size_t n = evict_victims(s, g, row);
     const struct preempt_cand *v = s->evict->scratch;
     struct score_parts parts = {.preemption = preempt_score(v, n)};
     struct allocated_resources *resources = NULL;
@@ -232,7 +232,7 @@ row_option(struct select *s, struct group *g, uint32_t row, const struct select_
 
 /* A row on which nothing helped is looked at again when the plan has changed something there. */
 static bool
-barren(const struct select *s, const struct group *g, uint32_t row)
+evict_barren(const struct select *s, const struct group *g, uint32_t row)
 {
     return g->barren[row] == s->stamp[row] + 1;
 }
@@ -244,7 +244,7 @@ evict_choose(struct select *s, struct group *g, const struct select_req *req, st
     size_t options = 0, from = g->n_rows > 0 ? rng_below(s->rng, g->n_rows) : 0;
 
     *ret = (struct eviction){0};
-    if (!enabled(s) || (req->only != NULL && (only == NODES_NONE || !g->ok[only])))
+    if (!evict_enabled(s) || (req->only != NULL && (only == NODES_NONE || !g->ok[only])))
         return false;
     struct evict *e = evict_of(s);
     if (req->only != NULL)
@@ -253,7 +253,7 @@ evict_choose(struct select *s, struct group *g, const struct select_req *req, st
         g->barren = mem_array(s, uint32_t, s->t->n);
     for (size_t i = 0; i < g->n_rows && options < PREEMPT_OPTIONS; i++) {
         uint32_t row = g->rows[(from + i) % g->n_rows];
-        bool option = !barren(s, g, row) && row_option(s, g, row, req, ret);
+        bool option = !evict_barren(s, g, row) && row_option(s, g, row, req, ret);
         if (!option && e->rows[row].found)
             g->barren[row] = s->stamp[row] + 1;
         options += option;

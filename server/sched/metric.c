@@ -16,7 +16,7 @@
 /* Texts of jobs and nodes are cut, and of many reasons the last ones are one: a metric is stored
  * with each allocation and evaluation. */
 static void
-count(const void *ctx, struct i64_map *m, const char *what, int64_t n)
+metric_count(const void *ctx, struct i64_map *m, const char *what, int64_t n)
 {
     size_t at = utf8_cut(what, METRIC_TEXT_MAX);
 
@@ -54,9 +54,9 @@ metric_filtered(const void *ctx, struct alloc_metric *m, const struct node *n, c
                 int64_t n_nodes)
 {
     m->nodes_filtered += n_nodes;
-    count(ctx, &m->constraint_filtered, why, n_nodes);
+    metric_count(ctx, &m->constraint_filtered, why, n_nodes);
     if (!str_empty(n->node_class))
-        count(ctx, &m->class_filtered, n->node_class, n_nodes);
+        metric_count(ctx, &m->class_filtered, n->node_class, n_nodes);
 }
 
 void
@@ -66,16 +66,16 @@ metric_drivers(const void *ctx, struct alloc_metric *m, const struct node *n,
     const char *words = feasible_driver_words(ctx, tg, n);
 
     if (words != NULL)
-        count(ctx, &m->drivers_missing, words, 1);
+        metric_count(ctx, &m->drivers_missing, words, 1);
 }
 
 void
 metric_exhausted(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why)
 {
     m->nodes_exhausted++;
-    count(ctx, &m->dimension_exhausted, why, 1);
+    metric_count(ctx, &m->dimension_exhausted, why, 1);
     if (!str_empty(n->node_class))
-        count(ctx, &m->class_exhausted, n->node_class, 1);
+        metric_count(ctx, &m->class_exhausted, n->node_class, 1);
 }
 
 static void

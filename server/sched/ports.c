@@ -115,7 +115,7 @@ addr_by_ip(const struct ports *p, const char *ip)
 
 /* A port held by an allocation; one of an address the node no longer has is held on all. */
 static bool
-hold(struct ports *p, const char *ip, int64_t port)
+ports_hold(struct ports *p, const char *ip, int64_t port)
 {
     struct addr *a = addr_by_ip(p, ip);
     bool clash = false;
@@ -137,7 +137,7 @@ hold_list(struct ports *p, const void *ctx, const char *ip, const struct port_li
     const char *clash = NULL;
 
     for (size_t i = 0; i < l->n; i++)
-        if (!hold(p, ip, l->v[i]->value) && clash == NULL && !l->v[i]->ignore_collision)
+        if (!ports_hold(p, ip, l->v[i]->value) && clash == NULL && !l->v[i]->ignore_collision)
             clash = mem_printf(ctx, "%s=%lld", str_or(l->v[i]->label, "?"),
                                (long long)l->v[i]->value);
     return clash;
@@ -169,7 +169,7 @@ ports_add(struct ports *p, const void *ctx, const struct allocation *a)
         const struct allocated_shared_resources *s = r->shared;
         for (size_t i = 0; i < s->ports.n; i++) {
             const struct allocated_port_mapping *m = s->ports.v[i];
-            if (!hold(p, m->host_ip, m->value) && clash == NULL && !m->ignore_collision)
+            if (!ports_hold(p, m->host_ip, m->value) && clash == NULL && !m->ignore_collision)
                 clash = mem_printf(ctx, "%s=%lld", str_or(m->label, "?"), (long long)m->value);
         }
         /* the same ports in the older form */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static double
-term(int64_t need, int64_t has)
+preempt_term(int64_t need, int64_t has)
 {
     if (need <= 0)
         return 0;
@@ -20,7 +20,8 @@ term(int64_t need, int64_t has)
 double
 preempt_distance(const struct usage *need, const struct usage *a)
 {
-    return sqrt(term(need->mem, a->mem) + term(need->cpu, a->cpu) + term(need->disk, a->disk));
+    return sqrt(preempt_term(need->mem, a->mem) + preempt_term(need->cpu, a->cpu) +
+                preempt_term(need->disk, a->disk));
 }
 
 double
@@ -53,13 +54,13 @@ usage_move(struct usage *u, const struct usage *by, int sign)
 }
 
 static bool
-covers(const struct usage *left, const struct usage *ask)
+preempt_covers(const struct usage *left, const struct usage *ask)
 {
     return left->cpu >= ask->cpu && left->mem >= ask->mem && left->disk >= ask->disk;
 }
 
 static void
-swap(struct preempt_cand *a, struct preempt_cand *b)
+preempt_swap(struct preempt_cand *a, struct preempt_cand *b)
 {
     struct preempt_cand x = *a;
 
@@ -69,7 +70,7 @@ swap(struct preempt_cand *a, struct preempt_cand *b)
 
 /* The next victim: of the least important those that are nearest to what is still needed. */
 static size_t
-nearest(const struct preempt_cand *v, size_t n, const struct usage *need)
+preempt_nearest(const struct preempt_cand *v, size_t n, const struct usage *need)
 {
     size_t best = 0;
     double best_d = 0;
@@ -88,14 +89,14 @@ nearest(const struct preempt_cand *v, size_t n, const struct usage *need)
 
 /* Spares who is not needed, the most important first, of these the largest. */
 static size_t
-spare(struct preempt_cand *v, size_t n, struct usage *left, const struct usage *ask)
+preempt_spare(struct preempt_cand *v, size_t n, struct usage *left, const struct usage *ask)
 {
     for (;;) {
         size_t best = n;
         for (size_t i = 0; i < n; i++) {
             struct usage without = *left;
             usage_move(&without, &v[i].u, -1);
-            if (!covers(&without, ask))
+            if (!preempt_covers(&without, ask))
                 continue;
             if (best == n || v[i].priority > v[best].priority ||
                 (v[i].priority == v[best].priority && v[i].u.mem > v[best].u.mem))
@@ -104,7 +105,7 @@ spare(struct preempt_cand *v, size_t n, struct usage *left, const struct usage *
         if (best == n)
             return n;
         usage_move(left, &v[best].u, -1);
-        swap(&v[best], &v[--n]);
+        preempt_swap(&v[best], &v[--n]);
     }
 }
 
@@ -114,11 +115,11 @@ preempt_choose(struct preempt_cand *v, size_t n, const struct usage *left, const
     struct usage sum = *left, need = *ask;
     size_t k = 0;
 
-    for (; k < n && !covers(&sum, ask); k++) {
-        size_t i = k + nearest(&v[k], n - k, &need);
-        swap(&v[k], &v[i]);
+    for (; k < n && !preempt_covers(&sum, ask); k++) {
+        size_t i = k + preempt_nearest(&v[k], n - k, &need);
+        preempt_swap(&v[k], &v[i]);
         usage_move(&sum, &v[k].u, 1);
         usage_move(&need, &v[k].u, -1);
     }
-    return covers(&sum, ask) ? spare(v, k, &sum, ask) : 0;
+    return preempt_covers(&sum, ask) ? preempt_spare(v, k, &sum, ask) : 0;
 }

@@ -31,7 +31,7 @@ slot_of(const struct prop *p, const char *value)
 }
 
 static void
-grow(struct prop *p)
+props_grow(struct prop *p)
 {
     if ((p->n + 1) * 2 <= p->n_slots)
         return;
@@ -47,7 +47,7 @@ grow(struct prop *p)
 uint32_t
 prop_number(struct prop *p, const char *value)
 {
-    grow(p);
+    props_grow(p);
     uint32_t *s = slot_of(p, value);
     if (*s == PROP_NONE) {
         *s = (uint32_t)p->n;

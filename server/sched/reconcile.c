@@ -28,7 +28,7 @@ item_cmp_desc(const void *pa, const void *pb)
 
 /* An item fills a place of the group, unless it is a canary that nobody has promoted yet. */
 static bool
-counts(const struct group_run *g, const struct item *it)
+reconcile_counts(const struct group_run *g, const struct item *it)
 {
     return it->class >= CLASS_UNTAINTED && !it->stopped && !(it->canary && g->rg.canarying);
 }
@@ -36,9 +36,9 @@ counts(const struct group_run *g, const struct item *it)
 /* An item may go when there are too many: nothing known is stopped for an unknown one, and no
  * unknown one, unless nothing at all is wanted. */
 static bool
-surplus(const struct group_run *g, const struct item *it)
+reconcile_surplus(const struct group_run *g, const struct item *it)
 {
-    return counts(g, it) && !str_eq(it->a->client_status, ALLOC_UNKNOWN);
+    return reconcile_counts(g, it) && !str_eq(it->a->client_status, ALLOC_UNKNOWN);
 }
 
 /* What bears the name of a canary that was promoted goes before others. How many went. */
@@ -85,8 +85,8 @@ count_before_promotion(const struct group_run *g)
         const struct item *it = &g->v[i];
         const struct task_group *then =
             it->a->job != NULL ? job_group(it->a->job, g->tg->name) : NULL;
-        if (counts(g, it) && !it->canary && !alloc_server_terminal(it->a) && then != NULL &&
-            then->count.v > count && is_replaced(g, it->a))
+        if (reconcile_counts(g, it) && !it->canary && !alloc_server_terminal(it->a) &&
+            then != NULL && then->count.v > count && is_replaced(g, it->a))
             count = then->count.v;
     }
     return count;
@@ -101,17 +101,18 @@ stop_excess(struct group_run *g)
 
     for (size_t i = 0; i < g->n; i++) {
         struct item *it = &g->v[i];
-        bool silent = it->class == CLASS_COVERED || (counts(g, it) && !surplus(g, it));
+        bool silent =
+            it->class == CLASS_COVERED || (reconcile_counts(g, it) && !reconcile_surplus(g, it));
         if (g->count == 0 && silent && !it->stopped && it->class != CLASS_LOST)
             stop_item(g, it, DESC_NOT_NEEDED, NULL);
-        excess += surplus(g, it) && it->class != CLASS_LOST;
+        excess += reconcile_surplus(g, it) && it->class != CLASS_LOST;
     }
     qsort(g->v, g->n, sizeof(*g->v), item_cmp_desc);
     excess -= stop_replaced(g, excess);
     for (size_t o = 0; o < ARRAY_LEN(order); o++)
         for (size_t i = 0; excess > 0 && i < g->n; i++) {
             struct item *it = &g->v[i];
-            if (it->class != order[o] || !surplus(g, it))
+            if (it->class != order[o] || !reconcile_surplus(g, it))
                 continue;
             names_unset(g->names, it->index);
             excess--;
@@ -233,7 +234,7 @@ place_missing(struct group_run *g)
     if (g->held)
         return 0;
     for (size_t i = 0; i < g->n; i++)
-        have += counts(g, &g->v[i]) && g->v[i].class != CLASS_LOST &&
+        have += reconcile_counts(g, &g->v[i]) && g->v[i].class != CLASS_LOST &&
                 (g->v[i].class != CLASS_REPLACE || g->v[i].destructive);
     for (size_t i = g->n; i-- > 0 && have < g->keep;) {
         const struct item *it = &g->v[i];

@@ -71,7 +71,7 @@ phases_add(struct phases *p, const struct task_lifecycle_config *lc, int64_t cpu
 }
 
 static int64_t
-max3(int64_t a, int64_t b, int64_t c)
+resources_max3(int64_t a, int64_t b, int64_t c)
 {
     int64_t m = a > b ? a : b;
     return m > c ? m : c;
@@ -81,8 +81,8 @@ static struct usage
 phases_max(const struct phases *p, int64_t disk)
 {
     return (struct usage){
-        .cpu = max3(p->main.cpu, p->prestart.cpu, p->poststop.cpu),
-        .mem = max3(p->main.mem, p->prestart.mem, p->poststop.mem),
+        .cpu = resources_max3(p->main.cpu, p->prestart.cpu, p->poststop.cpu),
+        .mem = resources_max3(p->main.mem, p->prestart.mem, p->poststop.mem),
         .disk = disk,
     };
 }
@@ -141,7 +141,7 @@ free_fraction(int64_t cap, int64_t used)
 }
 
 static double
-clamp18(double s)
+resources_clamp18(double s)
 {
     if (s < 0)
         return 0;
@@ -167,13 +167,13 @@ fit_total(const struct usage *cap, const struct usage *used)
 double
 resources_score_binpack(const struct usage *cap, const struct usage *used)
 {
-    return clamp18(20.0 - fit_total(cap, used));
+    return resources_clamp18(20.0 - fit_total(cap, used));
 }
 
 double
 resources_score_spread(const struct usage *cap, const struct usage *used)
 {
-    return clamp18(fit_total(cap, used) - 2.0);
+    return resources_clamp18(fit_total(cap, used) - 2.0);
 }
 
 const char *

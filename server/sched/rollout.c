@@ -103,7 +103,7 @@ rollout_limit(struct rollout *r, struct rollout_group *g)
 }
 
 static void
-make(struct rollout *r)
+rollout_make(struct rollout *r)
 {
     const struct job *j = r->job;
     struct deployment *d = type_new(r->ctx, &type_deployment);
@@ -151,7 +151,7 @@ rollout_group_end(struct rollout *r, struct rollout_group *g, int64_t placed)
         r->current != NULL)
         return;
     if (r->made == NULL)
-        make(r);
+        rollout_make(r);
     map_put(r->made, r->made->task_groups, g->tg->name)->v = g->state;
 }
 

@@ -14,7 +14,7 @@
 static const struct select_req no_req = {0};
 
 static double
-clamp18(double x)
+row_clamp18(double x)
 {
     return (x < 0 ? 0 : x > 18 ? 18 : x) / 18;
 }
@@ -68,7 +68,7 @@ fit_fast(const struct select *s, const struct group *g, uint32_t row, bool sprea
     uint32_t shape = s->t->set->shape_no[row];
     double sum = s->t->pow_cpu[row] * g->k_cpu[shape] + s->t->pow_mem[row] * g->k_mem[shape];
 
-    return clamp18(spread ? sum - 2 : 20 - sum);
+    return row_clamp18(spread ? sum - 2 : 20 - sum);
 }
 
 static double
@@ -138,7 +138,7 @@ row_score_exact(const struct select *s, const struct group *g, uint32_t row,
 }
 
 static double
-fit(const struct select *s, const struct group *g, uint32_t row)
+row_fit(const struct select *s, const struct group *g, uint32_t row)
 {
     return g->exact ? fit_exact(s, g, row, s->empty_first) : fit_fast(s, g, row, s->empty_first);
 }
@@ -152,7 +152,7 @@ row_cand(const struct select *s, const struct group *g, uint32_t row, const stru
 
     if (row_exhausted(s, g, row) != NULL)
         return false;
-    parts.binpack = fit(s, g, row);
+    parts.binpack = row_fit(s, g, row);
     *ret = (struct cand){row_score(s, g, row, req, &parts), row, s->stamp[row]};
     return true;
 }
@@ -167,7 +167,7 @@ row_group_cand(const struct select *s, const struct group *g, uint32_t row, stru
         return row_cand(s, g, row, &no_req, ret) ? &g->heaps.v[0] : NULL;
     if (row_exhausted(s, g, row) != NULL)
         return NULL;
-    parts.binpack = fit(s, g, row);
+    parts.binpack = row_fit(s, g, row);
     *ret = (struct cand){row_sum(s, g, row, &no_req, &parts).v, row, s->stamp[row]};
     return &g->heaps.v[2 * g->spread->bucket[row] + (g->count[row] > 0)];
 }

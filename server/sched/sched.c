@@ -125,7 +125,7 @@ is_awaited(void *arg, const char *trigger, int64_t at)
 }
 
 static bool
-stops(const struct recon *r, const struct allocation *a)
+sched_stops(const struct recon *r, const struct allocation *a)
 {
     bool any = alloc_server_terminal(a);
 
@@ -146,7 +146,7 @@ look_when_free(struct attempt *t, struct recon *r)
         const struct task_group *then = a->job != NULL ? job_group(a->job, a->task_group) : NULL;
         int64_t at = alloc_recorded(a, ALLOC_UNKNOWN) + group_lost_after(then);
         if (!group_fenced(then) || !str_eq(a->client_status, ALLOC_UNKNOWN) ||
-            !alloc_was_unknown(a) || alloc_expired(a, then, t->in->now) || !stops(r, a) ||
+            !alloc_was_unknown(a) || alloc_expired(a, then, t->in->now) || !sched_stops(r, a) ||
             is_awaited(t, TRIGGER_ALLOC_RESCHEDULE, at))
             continue;
         mem_resize(r, r->laters.v, struct recon_later, r->laters.n + 1);

@@ -202,7 +202,7 @@ level_of(const struct spread_block *b, uint32_t no)
 }
 
 static void
-score(struct spread_set *s)
+spread_score_all(struct spread_set *s)
 {
     for (size_t b = 0; b < s->n; b++) {
         if (s->v[b].said->spread_target.n == 0)
@@ -237,7 +237,7 @@ spread_new(const void *ctx, const struct node_table *t, const struct job *job,
     buckets_open(s, s, t->n);
     s->score = mem_array(s, double, s->n_buckets);
     s->level = mem_array(s, double, s->n_buckets);
-    score(s);
+    spread_score_all(s);
     return s;
 }
 
@@ -255,24 +255,24 @@ spread_use(struct spread_set *s, uint32_t row, int sign)
 }
 
 static void
-refresh(struct spread_set *s)
+spread_refresh(struct spread_set *s)
 {
     if (s->stale)
-        score(s);
+        spread_score_all(s);
     s->stale = false;
 }
 
 double
 spread_score(struct spread_set *s, uint32_t bucket)
 {
-    refresh(s);
+    spread_refresh(s);
     return s->score[bucket];
 }
 
 double
 spread_level(struct spread_set *s, uint32_t bucket)
 {
-    refresh(s);
+    spread_refresh(s);
     return s->level[bucket];
 }
 

@@ -70,7 +70,7 @@ link_watch(struct server_watch **head, struct server_watch *x)
 }
 
 static void
-finish(void *arg)
+watch_finish(void *arg)
 {
     struct server_watch *x = arg;
     x->timer = NULL;
@@ -85,13 +85,13 @@ finish(void *arg)
 
 /* Its function comes in the next turn. */
 static void
-wake(struct server_watch *x, enum wake_reason why)
+watch_wake(struct server_watch *x, enum wake_reason why)
 {
     unlink_watch(x);
     link_watch(&x->w->due, x);
     x->why = why;
     env_timer_stop(x->w->env, x->timer);
-    x->timer = env_timer(x->w->env, 0, finish, x);
+    x->timer = env_timer(x->w->env, 0, watch_finish, x);
 }
 
 struct server_watch *
@@ -105,10 +105,10 @@ watches_park(struct watches *w, const struct watch_on *on, wake_fn *fn, void *ar
         .w = w, .tables = on->tables, .key = on->key, .why = WAKE_TIMEOUT, .fn = fn, .arg = arg};
     atomic_fetch_add(&w->n, 1);
     link_watch(on->key == 0 ? &w->any : &w->keyed[on->key % BUCKETS], x);
-    x->timer = env_timer(w->env, on->timeout_ms > 0 ? on->timeout_ms : 0, finish, x);
+    x->timer = env_timer(w->env, on->timeout_ms > 0 ? on->timeout_ms : 0, watch_finish, x);
     for (unsigned i = 0; i < STATE_TABLES; i++) {
         if ((on->tables & STATE_BIT(i)) != 0 && atomic_load(&w->last[i]) > on->seen) {
-            wake(x, WAKE_CHANGED);
+            watch_wake(x, WAKE_CHANGED);
             break;
         }
     }
@@ -132,7 +132,7 @@ wake_list(struct server_watch *x, unsigned tables, uint64_t key)
     while (x != NULL) {
         struct server_watch *next = x->next;
         if (x->key == key && (x->tables & tables) != 0)
-            wake(x, WAKE_CHANGED);
+            watch_wake(x, WAKE_CHANGED);
         x = next;
     }
 }
@@ -142,13 +142,13 @@ wake_all(struct server_watch *x, enum wake_reason why)
 {
     while (x != NULL) {
         struct server_watch *next = x->next;
-        wake(x, why);
+        watch_wake(x, why);
         x = next;
     }
 }
 
 static void
-everybody(struct watches *w, enum wake_reason why)
+watch_everybody(struct watches *w, enum wake_reason why)
 {
     wake_all(w->any, why);
     for (size_t i = 0; i < BUCKETS; i++)
@@ -162,7 +162,7 @@ news_arrive(void *arg)
     struct news *m = arg;
     struct watches *w = m->w;
     if (m->n == 0)
-        everybody(w, WAKE_CHANGED);
+        watch_everybody(w, WAKE_CHANGED);
     wake_list(w->any, m->tables, 0);
     for (size_t i = 0; i < m->n; i++) {
         if (m->v[i].key != 0)
@@ -197,13 +197,13 @@ void
 watches_stop(struct watches *w)
 {
     w->stopped = true;
-    everybody(w, WAKE_SHUTDOWN);
+    watch_everybody(w, WAKE_SHUTDOWN);
 }
 
 void
 watches_leader_lost(struct watches *w)
 {
-    everybody(w, WAKE_LEADER);
+    watch_everybody(w, WAKE_LEADER);
 }
 
 size_t

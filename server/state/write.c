@@ -16,7 +16,7 @@
 #include "server/state/state_int.h"
 
 static void
-changed(struct state_txn *t, enum state_table table, uint64_t index, uint64_t key)
+write_changed(struct state_txn *t, enum state_table table, uint64_t index, uint64_t key)
 {
     uint8_t k[3] = {'i', 'x', (uint8_t)table_rows[table].id};
     uint8_t v[8];
@@ -76,7 +76,8 @@ has_indexes(unsigned table)
 
 /* What is derived of the row `k`, which was `old` (NULL: none) and becomes `new` (NULL: none). */
 static void
-reindex(struct state_txn *t, unsigned table, const struct key *k, const void *old, const void *new)
+write_reindex(struct state_txn *t, unsigned table, const struct key *k, const void *old,
+              const void *new)
 {
     struct key was, is;
     for (unsigned i = 0; i < ARRAY_LEN(index_rows); i++) {
@@ -99,12 +100,12 @@ reindex(struct state_txn *t, unsigned table, const struct key *k, const void *ol
 
 /* Who waits for what the object is about hears of it; `new`, where it differs, was told already. */
 static void
-tell(struct state_txn *t, uint64_t index, unsigned table, const void *obj, const void *new)
+write_tell(struct state_txn *t, uint64_t index, unsigned table, const void *obj, const void *new)
 {
     const struct table_row *r = &table_rows[table];
     struct key k, other;
     if (r->watches[0].kind == 0)
-        changed(t, table, index, 0);
+        write_changed(t, table, index, 0);
     for (unsigned i = 0; i < TABLE_WATCHES && r->watches[i].kind != 0; i++) {
         key_of(&k, r->watches[i].about, obj);
         if (new != NULL) {
@@ -112,13 +113,13 @@ tell(struct state_txn *t, uint64_t index, unsigned table, const void *obj, const
             if (k.n == other.n && memcmp(k.b, other.b, k.n) == 0)
                 continue;
         }
-        changed(t, table, index, key_watch(r->watches[i].kind, &k));
+        write_changed(t, table, index, key_watch(r->watches[i].kind, &k));
     }
 }
 
 /* Says of what is not stored which row it is, and why. */
 static void
-refuse(struct state_txn *t, unsigned table, const struct key *k, const void *obj)
+write_refuse(struct state_txn *t, unsigned table, const struct key *k, const void *obj)
 {
     const struct table_row *r = &table_rows[table];
     char name[ROW_NAME];
@@ -154,7 +155,7 @@ row_encode(struct state_txn *t, unsigned table, const void *obj, const uint8_t *
 }
 
 static void
-put(struct state_txn *t, uint64_t index, unsigned table, const void *obj, const uint8_t *head)
+write_put(struct state_txn *t, uint64_t index, unsigned table, const void *obj, const uint8_t *head)
 {
     auto_mem void *old = NULL;
     struct key k;
@@ -163,23 +164,23 @@ put(struct state_txn *t, uint64_t index, unsigned table, const void *obj, const 
         return;
     key_of(&k, table_rows[table].key, obj);
     if (!row_encode(t, table, obj, head)) {
-        refuse(t, table, &k, obj);
+        write_refuse(t, table, &k, obj);
         return;
     }
     if (has_indexes(table) && row_get(t, table, &k, &v))
         old = row_decode(t, NULL, table, (struct row){KEY_SLICE(k), v});
-    reindex(t, table, &k, old, obj);
+    write_reindex(t, table, &k, old, obj);
     put_raw(t, table, &k, SLICE(t->row.data, t->row.len));
-    tell(t, index, table, obj, NULL);
+    write_tell(t, index, table, obj, NULL);
     if (old != NULL)
-        tell(t, index, table, old, obj);
+        write_tell(t, index, table, old, obj);
 }
 
 void
 state_put_row(struct state_txn *t, uint64_t index, enum state_table table, const void *obj)
 {
     ASSERT(row_head(table) == 0); /* state_put_alloc() */
-    put(t, index, table, obj, NULL);
+    write_put(t, index, table, obj, NULL);
 }
 
 void *
@@ -193,9 +194,9 @@ state_take_row(struct state_txn *t, const void *ctx, uint64_t index, enum state_
         return NULL;
     void *old = row_decode(t, ctx, table, (struct row){KEY_SLICE(k), v});
     uint64_t jmi = row_head(table) > 0 ? be64_get((const uint8_t *)v.p + 8) : 0;
-    reindex(t, table, &k, old, NULL);
+    write_reindex(t, table, &k, old, NULL);
     del_raw(t, table, &k);
-    tell(t, index, table, old, NULL);
+    write_tell(t, index, table, old, NULL);
     if (r->gone != NULL)
         r->gone(t, index, old, jmi);
     return old;
@@ -251,7 +252,7 @@ state_trim_job_versions(struct state_txn *t, uint64_t index, const char *ns, con
     }
     table_scan_end(s);
     if (any)
-        changed(t, STATE_JOB_VERSIONS, index, state_key_job(ns, id));
+        write_changed(t, STATE_JOB_VERSIONS, index, state_key_job(ns, id));
 }
 
 /* An allocation of that version is gone: so is the version, when it was the last one and the
@@ -277,7 +278,7 @@ version_left(struct state_txn *t, uint64_t index, const struct allocation *a, ui
         (keep > 0 && !version_goes(t, index, (struct row){KEY_SLICE(k), row})))
         return;
     del_raw(t, STATE_JOB_VERSIONS, &k);
-    changed(t, STATE_JOB_VERSIONS, index, state_key_job(a->namespace, a->job_id));
+    write_changed(t, STATE_JOB_VERSIONS, index, state_key_job(a->namespace, a->job_id));
 }
 
 void
@@ -297,7 +298,7 @@ job_gone(struct state_txn *t, uint64_t index, const void *obj, uint64_t jmi)
     }
     table_scan_end(s);
     if (any)
-        changed(t, STATE_SUBMISSIONS, index, state_key_job(j->namespace, j->id));
+        write_changed(t, STATE_SUBMISSIONS, index, state_key_job(j->namespace, j->id));
     state_trim_job_versions(t, index, j->namespace, j->id, 0);
 }
 
@@ -312,7 +313,7 @@ state_put_alloc(struct state_txn *t, uint64_t index, const struct allocation *a,
                         (alloc_client_terminal(a) ? ROW_CLIENT_TERMINAL : 0));
     be64_put(head + 8, jmi);
     copy.job = NULL;
-    put(t, index, STATE_ALLOCS, &copy, head);
+    write_put(t, index, STATE_ALLOCS, &copy, head);
 }
 
 /* The last reference to a version of a job that is gone, or to an old version. */
@@ -370,6 +371,6 @@ state_load_row(struct state_txn *t, unsigned id, struct slice key, struct slice 
     if (own.n != k.n || memcmp(own.b, k.b, k.n) != 0)
         return -ERR_CORRUPT; /* the row is another's */
     put_raw(t, table, &k, val);
-    reindex(t, table, &k, NULL, obj);
+    write_reindex(t, table, &k, NULL, obj);
     return 0;
 }

@@ -23,7 +23,7 @@ fail_time(const struct allocation *a)
 }
 
 static const struct reschedule_event *
-event(const struct allocation *a, size_t back)
+reschedule_event_back(const struct allocation *a, size_t back)
 {
     const struct reschedule_tracker *t = a->reschedule_tracker;
 
@@ -39,7 +39,8 @@ add_capped(int64_t a, int64_t b)
 static int64_t
 grown_delay(const struct reschedule_policy *p, const struct allocation *a)
 {
-    const struct reschedule_event *last = event(a, 0), *before = event(a, 1);
+    const struct reschedule_event *last = reschedule_event_back(a, 0),
+                                  *before = reschedule_event_back(a, 1);
     int64_t base = p->delay.v;
 
     if (str_eq(p->delay_function, "exponential"))
@@ -55,7 +56,7 @@ grown_delay(const struct reschedule_policy *p, const struct allocation *a)
 int64_t
 reschedule_delay(const struct reschedule_policy *p, const struct allocation *a)
 {
-    const struct reschedule_event *last = event(a, 0);
+    const struct reschedule_event *last = reschedule_event_back(a, 0);
     int64_t d = grown_delay(p, a);
 
     if (p->max_delay.v <= 0 || d <= p->max_delay.v || str_eq(p->delay_function, "constant"))

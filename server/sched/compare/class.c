@@ -118,7 +118,7 @@ map_find(const struct str_map *m, const char *key, size_t len, const char **ret)
 }
 
 static bool
-found(const char *s, const char **ret)
+class_found(const char *s, const char **ret)
 {
     *ret = str_or(s, "");
     return true;
@@ -131,17 +131,17 @@ target_resolve(const struct node *n, const char *target, const char **ret)
     const char *key, *b = target_body(target, &len);
 
     if (b == NULL)
-        return found(target, ret);
+        return class_found(target, ret);
     if (body_is(b, len, "node.unique.id"))
-        return found(n->id, ret);
+        return class_found(n->id, ret);
     if (body_is(b, len, "node.datacenter"))
-        return found(n->datacenter, ret);
+        return class_found(n->datacenter, ret);
     if (body_is(b, len, "node.unique.name"))
-        return found(n->name, ret);
+        return class_found(n->name, ret);
     if (body_is(b, len, "node.class"))
-        return found(n->node_class, ret);
+        return class_found(n->node_class, ret);
     if (body_is(b, len, "node.pool"))
-        return found(n->node_pool, ret);
+        return class_found(n->node_pool, ret);
     if (body_after(b, len, "attr.", &key, &key_len))
         return map_find(&n->attributes, key, key_len, ret);
     if (body_after(b, len, "meta.", &key, &key_len))

@@ -89,7 +89,7 @@ set_contains(const char *left, const char *right, bool any)
 
 /* -1, 0, 1: as integers when both are, else as floats, else as text. */
 static int
-order(const char *l, const char *r)
+constraint_order(const char *l, const char *r)
 {
     int64_t li, ri;
     double lf, rf;
@@ -126,10 +126,14 @@ constraint_compare(struct regexes *rx, const char *op_text, const char *l, const
         return false;
     switch (op) {
     case OP_EQ: return strcmp(l, r) == 0;
-    case OP_LT: return order(l, r) < 0;
-    case OP_LE: return order(l, r) <= 0;
-    case OP_GT: return order(l, r) > 0;
-    case OP_GE: return order(l, r) >= 0;
+    case OP_LT:
+        return constraint_order(l, r) < 0;
+    case OP_LE:
+        return constraint_order(l, r) <= 0;
+    case OP_GT:
+        return constraint_order(l, r) > 0;
+    case OP_GE:
+        return constraint_order(l, r) >= 0;
     case OP_REGEXP: return pattern_matches(rx, r, l);
     case OP_VERSION: return version_matches(l, r);
     case OP_SEMVER: return semver_matches(l, r);

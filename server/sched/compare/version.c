@@ -174,7 +174,7 @@ static const struct {
 
 /* "~> 1.2.3": at least that, and equal in all but the last segment that was written. */
 static bool
-twiddle(const struct version *v, const struct version *c)
+version_twiddle(const struct version *v, const struct version *c)
 {
     if (version_cmp(v, c) < 0)
         return false;
@@ -202,7 +202,8 @@ op_holds(enum op op, const struct version *v, const struct version *c, bool stri
     case OP_LE: return d <= 0;
     case OP_GT: return d > 0;
     case OP_GE: return d >= 0;
-    case OP_TWIDDLE: return twiddle(v, c);
+    case OP_TWIDDLE:
+        return version_twiddle(v, c);
     }
     return false;
 }
@@ -253,7 +254,7 @@ list_holds(const struct version *v, const char *list, bool strict)
 }
 
 static bool
-matches(const char *version, const char *constraints, bool strict)
+version_matches_text(const char *version, const char *constraints, bool strict)
 {
     struct version v;
 
@@ -265,13 +266,13 @@ matches(const char *version, const char *constraints, bool strict)
 bool
 version_matches(const char *version, const char *constraints)
 {
-    return matches(version, constraints, false);
+    return version_matches_text(version, constraints, false);
 }
 
 bool
 semver_matches(const char *version, const char *constraints)
 {
-    return matches(version, constraints, true);
+    return version_matches_text(version, constraints, true);
 }
 
 bool

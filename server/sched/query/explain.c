@@ -36,8 +36,8 @@ node_refusal(const void *ctx, const struct job *job, const struct node *n)
 
 /* What is asked for and what there is, where the reason is a dimension. */
 static const char *
-detail(const void *ctx, const struct node_table *t, uint32_t row, const struct ask *ask,
-       const char *why)
+explain_detail(const void *ctx, const struct node_table *t, uint32_t row, const struct ask *ask,
+               const char *why)
 {
     const struct usage *cap = &t->facts[row]->cap;
     const struct {
@@ -131,7 +131,7 @@ explain_node(const void *ctx, const struct explain_in *in, struct select *s,
     const char *why = node_refusal(tmp, in->job, n);
 
     if (why == NULL && (why = select_refusal(s, tmp, tg, row, &x.score)) != NULL)
-        x.detail = detail(tmp, t, row, &ask, why);
+        x.detail = explain_detail(tmp, t, row, &ask, why);
     if (x.detail != NULL)
         why = mem_printf(tmp, "%s exhausted", why);
     else if (why != NULL && str_eq(why, FILTER_DRIVERS))

@@ -32,7 +32,7 @@ struct moved_jobs {
 };
 
 static bool
-drains(const struct simulate_in *in, const char *node_id)
+simulate_drains(const struct simulate_in *in, const char *node_id)
 {
     for (size_t i = 0; i < in->n_drain; i++)
         if (str_eq(in->drain[i], node_id))
@@ -58,7 +58,7 @@ overlay_allocs_by_job(struct sched_view *v, const char *ns, const char *id, size
 
     for (size_t i = 0; i < *ret_n; i++) {
         mine[i] = all[i];
-        if (alloc_terminal(all[i]) || !drains(o->in, all[i]->node_id))
+        if (alloc_terminal(all[i]) || !simulate_drains(o->in, all[i]->node_id))
             continue;
         struct allocation *a = mem_new(o->ctx, struct allocation);
         *a = *all[i];
@@ -163,18 +163,19 @@ drain_node(struct overlay *o, const char *id, struct moved_jobs *jobs, struct si
 
 /* Allocations of the group that are told to move. */
 static int64_t
-moving(const struct overlay *o, const struct allocation *const *all, size_t n, const char *group)
+simulate_moving(const struct overlay *o, const struct allocation *const *all, size_t n,
+                const char *group)
 {
     int64_t count = 0;
 
     for (size_t i = 0; i < n; i++)
-        count += !alloc_terminal(all[i]) && drains(o->in, all[i]->node_id) &&
+        count += !alloc_terminal(all[i]) && simulate_drains(o->in, all[i]->node_id) &&
                  str_eq(all[i]->task_group, group);
     return count;
 }
 
 static const struct allocation *
-replaced(const struct allocation *const *all, size_t n, const char *id)
+simulate_replaced(const struct allocation *const *all, size_t n, const char *id)
 {
     for (size_t i = 0; i < n; i++)
         if (str_eq(all[i]->id, id))
@@ -200,8 +201,8 @@ move_job(struct overlay *o, const struct moved_job *m, struct simulation *ret)
 
     for (size_t i = 0; out->plan != NULL && i < out->plan->node_allocation.n; i++) {
         const struct allocation *a = out->plan->node_allocation.v[i];
-        const struct allocation *was = replaced(all, n, a->previous_allocation);
-        if (was == NULL || !drains(o->in, was->node_id))
+        const struct allocation *was = simulate_replaced(all, n, a->previous_allocation);
+        if (was == NULL || !simulate_drains(o->in, was->node_id))
             continue;
         struct simulated_move *x = mem_new(o->ctx, struct simulated_move);
         *x = (struct simulated_move){.namespace = m->ns,
@@ -216,7 +217,7 @@ move_job(struct overlay *o, const struct moved_job *m, struct simulation *ret)
         list_add(o->ctx, ret->moves, x);
     }
     for (size_t i = 0; i < out->failed.n; i++) {
-        int64_t left = moving(o, all, n, out->failed.v[i].k);
+        int64_t left = simulate_moving(o, all, n, out->failed.v[i].k);
         for (size_t k = first; k < ret->moves.n; k++)
             left -= str_eq(ret->moves.v[k]->task_group, out->failed.v[i].k);
         if (left <= 0) /* what waited for a place before is not the drain's */
