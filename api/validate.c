@@ -20,6 +20,7 @@
 #include "api/validate_blocks.h"
 #include "api/validate_isolation.h"
 #include "api/validate_launch.h"
+#include "api/validate_refs.h"
 #include "common/buf.h"
 #include "common/netrule.h"
 #include "common/num.h"
@@ -490,6 +491,7 @@ validate_task(struct check *c, const struct task_group *g, const struct task *t,
     validate_isolation(c->ctx, t, &found);
     validate_launch(c->ctx, t, &c->load, &found);
     validate_task_blocks(c->ctx, g, t, &found);
+    validate_refs(c->ctx, c->job, g, t, &found);
     for (size_t i = 0; i < found.n; i++)
         validate_complain(c, "%s", found.v[i]);
     if (t->network) {

@@ -20,6 +20,7 @@
 struct env {
     struct str_map vars;
     const struct env_input *in;
+    bool building;           /* the variables' own values are resolved */
     const char *too_long;    /* the first text that was, before its references were resolved */
     struct str_list missing; /* what a config refers to and nobody has */
 };
@@ -232,6 +233,7 @@ env_build(const void *ctx, const struct env_input *in)
 {
     struct env *e = mem_new(ctx, struct env);
     e->in = in;
+    e->building = true;
     put_ids(e);
     put_limits(e);
     put_ports(e);
@@ -249,6 +251,7 @@ env_build(const void *ctx, const struct env_input *in)
         vals[i] = env_interpolate(e, e, str_or(own->v[i].v, ""));
     for (size_t i = 0; i < own->n; i++)
         env_put(e, own->v[i].k, vals[i]);
+    e->building = false;
     return e;
 }
 
@@ -310,7 +313,15 @@ look_up(const struct env *e, const char *name)
         return str_map_get(&e->in->node->attributes, name + 5);
     if (str_prefix(name, "meta."))
         return str_map_get(&e->in->node->meta, name + 5);
-    return env_get(e, name);
+    if (env_get(e, name) || !e->building)
+        return env_get(e, name);
+    /* the values of variables may name a port or meta as the job does, a config not: as in Nomad */
+    static const char *const cleaned[] = {"NOMAD_IP_", "NOMAD_PORT_", "NOMAD_HOST_PORT_",
+                                          "NOMAD_ADDR_", "NOMAD_META_"};
+    for (size_t i = 0; i < ARRAY_LEN(cleaned); i++)
+        if (str_prefix(name, cleaned[i]))
+            return env_get(e, clean_name(e, cleaned[i], name + strlen(cleaned[i])));
+    return NULL;
 }
 
 /* Length of a reference "${name}" at s, its name in *ret_name; 0: there is none. */

@@ -18,7 +18,7 @@ static const struct {
     {"exec", "\"command\":\"/bin/true\"", "", NULL},
     {"exec", "\"comand\":\"/bin/true\"", "", "did you mean \"command\"?"},
     {"exec", "", "", "needs the option \"command\""},
-    {"exec", "\"command\":\"${NOMAD_META_x}\"", "", NULL},
+    {"exec", "\"command\":\"${meta.command}\"", "", NULL},
     {"exec", "\"command\":\"x\",\"pid_mode\":\"host\"", "", "host's pid and ipc namespaces"},
     {"exec", "\"command\":\"x\",\"pid_mode\":\"${meta.mode}\"", "", NULL},
     {"exec", "\"command\":\"x\",\"ipc_mode\":\"odd\"", "", "must be \"private\" or \"host\""},

@@ -190,6 +190,23 @@ START_TEST(own_variables_are_resolved)
 }
 END_TEST
 
+/* Their names have a "_" in place of what no variable's name has, and a config refers to those. */
+START_TEST(ports_and_meta_have_the_names_of_the_job_in_values_of_variables)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct fixture *f = fixture(ctx);
+    add_port(f, "web-ui", 8080, 80);
+    str_map_set(f, &f->task.env, "A", "${NOMAD_PORT_web-ui} ${NOMAD_PORT_web_ui} ${NOMAD_HOST_PORT_web-ui}");
+    str_map_set(f, &f->task.env, "B", "${NOMAD_META_owner-x} ${NOMAD_META_owner_x} ${NOMAD_META_no-such}");
+    str_map_set(f, &f->task.meta, "c", "${NOMAD_ADDR_web-ui}");
+    struct env *e = env_build(ctx, &f->in);
+    IS(e, "A", "80 80 8080");
+    IS(e, "B", "ops ops ${NOMAD_META_no-such}");
+    IS(e, "NOMAD_META_c", "10.0.0.5:8080");
+    ck_assert_str_eq(env_interpolate(ctx, e, "${NOMAD_PORT_web-ui}"), "${NOMAD_PORT_web-ui}");
+}
+END_TEST
+
 START_TEST(interpolation)
 {
     auto_mem void *ctx = mem_ctx("t");
@@ -430,7 +447,9 @@ END_TEST
 
 TEST_SUITE("env", ids_and_limits, meta_layers, ports, what_a_driver_maps_is_the_port_of_the_task,
            ports_and_meta_make_as_many_variables_as_registration_counts,
-           own_variables_are_resolved, interpolation, a_text_that_grows_too_long_is_told,
+           own_variables_are_resolved,
+           ports_and_meta_have_the_names_of_the_job_in_values_of_variables, interpolation,
+           a_text_that_grows_too_long_is_told,
            values_at_any_depth, keys_of_a_config_are_resolved,
            a_config_refers_to_nothing_that_is_not_there, resolv_of_a_group,
            what_is_put_into_resolv_conf_is_looked_at_again, log_names, log_seek, log_followed,
