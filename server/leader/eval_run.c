@@ -187,6 +187,7 @@ run_follow(struct run *r)
 
     for (size_t i = 0; i < up.evals.n; i++)
         up.evals.v[i]->create_time = up.evals.v[i]->modify_time = in.time;
+    r->eval->next_eval = mem_strdup(r->eval, up.evals.v[up.evals.n - 1]->id);
     run_propose(r, &in, run_followed);
 }
 
