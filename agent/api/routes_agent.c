@@ -18,6 +18,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "net/addr.h"
 #include "server/server.h"
 
 /* --- status --- */
@@ -326,6 +327,21 @@ agent_servers(struct request *a)
         call_server(a, RPC_STATUS_LEADER, mem_new(a, struct empty), peers_done);
 }
 
+/* Of an agent that is a server: its client asks that one and no other. */
+static int
+check_servers(const struct str_list *l, struct err *e)
+{
+    struct addr addr;
+    for (size_t i = 0; i < l->n; i++) {
+        if (addr_parse(l->v[i], 4647, &addr, e) < 0)
+            return e->code;
+        if (addr.is_unix)
+            return err_set(e, -ERR_INVALID, "\"%.100s\" is no address of a server", l->v[i]);
+    }
+    log_info("http", "the servers of this client are not set: it asks the one in its agent", NULL);
+    return 0;
+}
+
 static void
 agent_set_servers(struct request *a)
 {
@@ -339,10 +355,10 @@ agent_set_servers(struct request *a)
         reply_fail(a, 400, "missing server address");
     else if (l.n > RPC_SERVERS_MAX)
         reply_fail(a, 400, "more than %d server addresses", RPC_SERVERS_MAX);
-    else if (a->api->client == NULL || a->api->server != NULL)
-        reply_fail(a, 501, "this agent asks %s: its servers are not set",
-                   a->api->server != NULL ? "the server that it is" : "servers for no client");
-    else if (client_set_servers(a->api->client, &l, &e) < 0)
+    else if (a->api->client == NULL)
+        reply_fail(a, 501, "this agent has no client whose servers could be set");
+    else if ((a->api->server != NULL ? check_servers(&l, &e)
+                                     : client_set_servers(a->api->client, &l, &e)) < 0)
         reply_fail(a, 400, "%s", e.text);
     else
         reply_json(a, &type_empty, NULL);
