@@ -149,6 +149,10 @@ start_execute(const struct plan_header *h, bool by_fd)
     long worst = -ENOENT; /* a file that cannot be executed says more than a missing one */
     for (uint32_t i = 0; i < h->paths.n; i++) {
         long r = RAW(SYS_execve, paths[i], plan_text(h, h->args.at), plan_text(h, h->env.at));
+        /* in a directory of PATH that is closed to the task nothing is known to be */
+        if (r == -EACCES && h->paths.n > 1 &&
+            RAW(SYS_faccessat, AT_FDCWD, paths[i], F_OK) == -EACCES)
+            continue;
         if (r != -ENOENT && r != -ENOTDIR)
             worst = r;
         if (r != -ENOENT && r != -ENOTDIR && r != -EACCES)

@@ -133,6 +133,38 @@ START_TEST(what_a_start_needs_may_be_denied)
 }
 END_TEST
 
+START_TEST(a_closed_directory_of_path_holds_nothing)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    struct got g;
+    rig_start(&r, 0);
+    rig_alloc_as(&r, rig_id, "web", "raw_exec", "nobody");
+    const char *closed = mem_printf(r.ctx, "%s/closed", r.dir);
+    const char *open = mem_printf(r.ctx, "%s/open", r.dir);
+    ck_assert_int_eq(chmod(r.dir, 0711), 0);
+    ck_assert_int_eq(mkdir(closed, 0700), 0);
+    ck_assert_int_eq(mkdir(open, 0755), 0);
+    auto_fd int fd = creat(mem_printf(r.ctx, "%s/no-program", open), 0644);
+    ck_assert_int_ge(fd, 0);
+    struct launch_spec *s = rig_spec(&r, rig_id, "web", false, "true");
+    s->user = "nobody";
+    s->env.v[0] = mem_printf(s, "PATH=%s:%s:/usr/bin:/bin", closed, open);
+    s->command = "no-such-program";
+    rig_launch(&r, s, &g);
+    expect_code(&r, &g, ENOENT, "not found in the task's directory or its PATH");
+    s->command = "no-program";
+    rig_launch(&r, s, &g);
+    expect_code(&r, &g, EACCES, "execute \"no-program\"");
+    s->command = "sh";
+    rig_launch(&r, s, &g);
+    ck_assert_int_eq(rig_end(&r, &g)->exit_code, 0);
+    got_free(&g);
+    rig_stop(&r);
+}
+END_TEST
+
 START_TEST(reports_failed_launches)
 {
     TEST_NEED("root");
@@ -736,7 +768,8 @@ END_TEST
 
 TEST_SUITE_TIMEOUT("warden", 60, runs_raw_exec, runs_raw_exec_rootless,
                    nofile_above_the_hard_limit_is_refused, runs_exec,
-                   what_a_start_needs_may_be_denied, reports_failed_launches, refuses_by_policy,
+                   what_a_start_needs_may_be_denied, reports_failed_launches,
+                   a_closed_directory_of_path_holds_nothing, refuses_by_policy,
                    refuses_without_the_profile, signals_and_kills_exec, signals_and_kills_raw_exec,
                    signals_and_kills_rootless, a_warden_that_stops_says_so, adopts_exec,
                    adopts_raw_exec, adopts_rootless, tells_a_lost_task, rotates_logs,
