@@ -378,6 +378,17 @@ client_has_task(const struct client *c, const char *alloc_id, const char *task)
     return ar != NULL && alloc_runner_task(ar, task) != NULL;
 }
 
+static void
+count_task(const char *state, struct client_info *ret)
+{
+    if (str_eq(state, "running"))
+        ret->tasks_running++;
+    else if (str_eq(state, "dead"))
+        ret->tasks_dead++;
+    else
+        ret->tasks_pending++;
+}
+
 void
 client_info(const struct client *c, struct client_info *ret)
 {
@@ -397,6 +408,8 @@ client_info(const struct client *c, struct client_info *ret)
             ret->allocs_running++;
         else
             ret->allocs_pending++;
+        for (size_t i = 0; i < ar->n; i++)
+            count_task(ar->tasks[i].sm.t->state->state, ret);
     }
 }
 

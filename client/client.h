@@ -68,6 +68,9 @@ struct client_info {
     uint64_t allocs_running;
     uint64_t allocs_pending;
     uint64_t allocs_terminal;
+    uint64_t tasks_running; /* of all known allocations */
+    uint64_t tasks_pending;
+    uint64_t tasks_dead;
     bool registered;
 };
 void client_info(const struct client *c, struct client_info *ret);

@@ -169,6 +169,7 @@ add_host(struct gauges *g, struct client *c)
     for (size_t i = 0; i < s->cpu.n; i++) {
         str_map_set(g, &l, "cpu", str_or(s->cpu.v[i]->cpu, ""));
         add_fields(g, &l, HOST "cpu.", &type_host_cpu_stats, s->cpu.v[i]);
+        add_labelled(g, &l, HOST "cpu.total", s->cpu.v[i]->total_percent); /* its older name */
     }
     l.n = 0;
     for (size_t i = 0; i < s->disk_stats.n; i++) {
@@ -278,6 +279,12 @@ add_client(struct gauges *g, struct client *c, bool tasks)
     metrics_add(g, "nomad.client.allocations.running", (double)info.allocs_running);
     metrics_add(g, "nomad.client.allocations.pending", (double)info.allocs_pending);
     metrics_add(g, "nomad.client.allocations.terminal", (double)info.allocs_terminal);
+    /* no allocation waits on its node for the end or the data of another */
+    metrics_add(g, "nomad.client.allocations.blocked", 0);
+    metrics_add(g, "nomad.client.allocations.migrating", 0);
+    metrics_add(g, "nomad.client.tasks.running", (double)info.tasks_running);
+    metrics_add(g, "nomad.client.tasks.pending", (double)info.tasks_pending);
+    metrics_add(g, "nomad.client.tasks.dead", (double)info.tasks_dead);
     add_given(g, c, n);
     add_host(g, c);
     if (tasks)

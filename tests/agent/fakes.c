@@ -405,7 +405,8 @@ client_info(const struct client *c, struct client_info *ret)
 {
     (void)c;
     *ret = (struct client_info){
-        .node_id = "node-1", .known_servers = "", .registered = true, .allocs_running = 3};
+        .node_id = "node-1", .known_servers = "", .registered = true, .allocs_running = 3,
+        .tasks_running = 4, .tasks_pending = 5, .tasks_dead = 6};
 }
 
 int

@@ -55,7 +55,7 @@ teardown(void)
 struct answer {
     bool done;
     int status;
-    char body[8192];
+    char body[16384];
     char index[32], next[64], type[64], leader[8], location[64], cors[64];
 };
 
@@ -479,6 +479,13 @@ START_TEST(agent_routes)
                                            "# TYPE nomad_client_allocations_running gauge\n"
                                            "nomad_client_allocations_running{host=\"n\",node_id="
                                            "\"node-1\"} 3\n"));
+    static const char *const tasks[] = {"tasks_running", "tasks_pending", "tasks_dead"};
+    for (size_t i = 0; i < ARRAY_LEN(tasks); i++) {
+        auto_mem void *tmp = mem_ctx("line");
+        ck_assert_ptr_nonnull(strstr(got.body, mem_printf(tmp, "nomad_client_%s{host=\"n\",node_id="
+                                                               "\"node-1\"} %zu\n", tasks[i], 4 + i)));
+    }
+    ck_assert_ptr_nonnull(strstr(got.body, "nomad_client_allocations_blocked{"));
     ck_assert_ptr_nonnull(
         strstr(got.body, "nomad_client_allocated_memory{host=\"n\",node_id=\"node-1\"} 30\n"));
     ck_assert_ptr_nonnull(strstr(got.body, "nomad_nomad_broker_total_ready{host=\"n\"} 4\n"));
