@@ -59,7 +59,8 @@ take_link(struct reading *r, struct nlmsghdr *h)
                         .up = (i->ifi_flags & IFF_UP) != 0,
                         .loopback = (i->ifi_flags & IFF_LOOPBACK) != 0};
     (void)nla_strlcpy(to->name, at[IFLA_IFNAME], sizeof(to->name));
-    put_mac(to->mac, at[IFLA_ADDRESS]);
+    if (!to->loopback) /* which has zeros for one */
+        put_mac(to->mac, at[IFLA_ADDRESS]);
 }
 
 static void

@@ -11,6 +11,7 @@
 #include "agent/api/api.h"
 #include "agent/limits.h"
 #include "api/canonical.h"
+#include "api/terms.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
@@ -222,6 +223,24 @@ struct parse {
     char *errors;
 };
 
+/* Fills in a job as a client of Nomad's does: the update block in full, of which a server keeps the
+ * pace, and no datacenters, which are the server's to fill in. */
+static void
+parse_canonicalize(void *ctx, struct job *job)
+{
+    struct update_strategy *u = job->update ? codec_clone(ctx, &type_update_strategy, job->update)
+                                            : mem_new(ctx, struct update_strategy);
+    bool anywhere = job->datacenters.n == 0;
+
+    job_canonicalize(ctx, job);
+    if (anywhere)
+        job->datacenters = (struct str_list){0};
+    if (str_eq(job->type, JOB_SERVICE) || str_eq(job->type, JOB_SYSTEM)) {
+        codec_defaults(ctx, &type_update_strategy, u);
+        job->update = u;
+    }
+}
+
 static void
 parse_work(void *arg)
 {
@@ -240,7 +259,7 @@ parse_work(void *arg)
     if (jobspec_parse(p->ctx, &in, &p->job, &d) < 0)
         p->errors = hcl_diags_text(p->ctx, &d, false);
     else if (r->canonicalize)
-        job_canonicalize(p->ctx, p->job);
+        parse_canonicalize(p->ctx, p->job);
 }
 
 static void

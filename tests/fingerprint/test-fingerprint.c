@@ -198,6 +198,8 @@ START_TEST(links_of_this_machine)
         const char *path = mem_printf(ctx, "/sys/class/net/%s/address", l.links[i].name);
         if (file_read(ctx, AT_FDCWD, path, 64, &mac, NULL) == 0)
             ck_assert_msg(str_prefix(mac, l.links[i].mac), "%s: %s", path, l.links[i].mac);
+        if (l.links[i].loopback)
+            ck_assert_str_eq(l.links[i].mac, "");
     }
 }
 END_TEST
