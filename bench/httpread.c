@@ -409,7 +409,8 @@ register_nodes(uint16_t port, int count)
         struct rpc_request r = {RPC_NODE_REGISTER, &req, &env, 10000};
         node->id =
             mem_printf(ctx, "%08x-0000-4000-8000-%012x", 0xabc00000u + (unsigned)i * 7919u, i);
-        node->secret_id = mem_printf(ctx, "%08x-1111-4000-8000-%012x", (unsigned)i, i);
+        env.node_id = node->id;
+        env.node_secret = mem_printf(ctx, "%08x-1111-4000-8000-%012x", (unsigned)i, i);
         node->name = mem_printf(ctx, "node-%03d", i);
         rpc_send(c, &r, registered, &g);
     }

@@ -225,6 +225,19 @@ time_of(const struct rpc_head *h)
     return wait > RPC_TIMEOUT_MAX_MS ? RPC_TIMEOUT_MAX_MS : wait;
 }
 
+/* Nothing of the envelope lives outside of it. */
+static bool
+envelope_is_plain(const struct rpc_envelope *env)
+{
+    for (size_t i = 0; i < type_rpc_envelope.n_fields; i++) {
+        const struct field *f = &type_rpc_envelope.fields[i];
+        const char *const *text = (const void *)((const char *)env + f->offset);
+        if (f->type == FT_STRING && *text != NULL)
+            return false;
+    }
+    return true;
+}
+
 static void
 call_start(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body, struct err *e)
 {
@@ -246,7 +259,7 @@ call_start(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body, st
         talloc_free(c);
         return;
     }
-    if (used > 2 && !c->env->region && !c->env->namespace && !c->env->auth_token) {
+    if (used > 2 && envelope_is_plain(c->env)) {
         c->plain = *c->env;
         talloc_free((void *)(uintptr_t)c->env);
         c->env = &c->plain;

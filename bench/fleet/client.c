@@ -163,9 +163,9 @@ static void
 send_beat(struct sim *s)
 {
     char id[UUID_TEXT], secret[UUID_TEXT];
-    struct node_update_status_request req = {
-        .node_id = id, .secret_id = secret, .status = NODE_READY};
-    struct rpc_request r = {.id = RPC_NODE_UPDATE_STATUS, .req = &req};
+    struct rpc_envelope env = {.node_id = id, .node_secret = secret};
+    struct node_update_status_request req = {.status = NODE_READY};
+    struct rpc_request r = {.id = RPC_NODE_UPDATE_STATUS, .req = &req, .env = &env};
 
     if (s->beat_call != 0)
         return;
@@ -204,9 +204,13 @@ static void
 send_register(struct sim *s)
 {
     auto_mem void *ctx = mem_ctx("register");
+    char id[UUID_TEXT], secret[UUID_TEXT];
+    struct rpc_envelope env = {.node_id = id, .node_secret = secret};
     struct node_register_request req = {.node = facts_of(ctx, s)};
-    struct rpc_request r = {.id = RPC_NODE_REGISTER, .req = &req};
+    struct rpc_request r = {.id = RPC_NODE_REGISTER, .req = &req, .env = &env};
 
+    sim_id(s, id);
+    sim_secret(s, secret);
     if (s->register_call == 0)
         s->register_call = rpc_send(sim_conn(s), &r, on_registered, s);
 }

@@ -237,8 +237,6 @@ facts_of(const void *ctx, const struct sim *s)
     sim_address(s, address);
     sim_id(s, text);
     n->id = mem_strdup(ctx, text);
-    sim_secret(s, text);
-    n->secret_id = mem_strdup(ctx, text);
     n->name = mem_printf(ctx, "sim-%05u", s->number);
     n->datacenter = mem_strdup(ctx, sim_datacenter(s, (char[32]){0}));
     n->node_class = mem_strdup(ctx, sim_class(s, (char[32]){0}));

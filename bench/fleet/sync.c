@@ -234,9 +234,12 @@ static void
 list_send(struct sim *s)
 {
     char id[UUID_TEXT], secret[UUID_TEXT];
-    struct rpc_envelope env = {.min_index = s->index, .wait = LIST_WAIT_NS, .stale = s->index != 0};
-    struct node_client_allocs_request req = {
-        .node_id = id, .secret_id = secret, .known = s->index != 0 ? (uint64_t)s->listed : 0};
+    struct rpc_envelope env = {.min_index = s->index,
+                               .wait = LIST_WAIT_NS,
+                               .stale = s->index != 0,
+                               .node_id = id,
+                               .node_secret = secret};
+    struct node_client_allocs_request req = {.known = s->index != 0 ? (uint64_t)s->listed : 0};
     struct rpc_request r = {.id = RPC_NODE_GET_CLIENT_ALLOCS,
                             .req = &req,
                             .env = &env,
@@ -377,7 +380,8 @@ get_part(struct sim *s)
 {
     struct fetch *f = s->fetch;
     auto_mem void *ctx = mem_ctx("fetch");
-    struct rpc_envelope env = {.stale = true};
+    char id[UUID_TEXT], secret[UUID_TEXT];
+    struct rpc_envelope env = {.stale = true, .node_id = id, .node_secret = secret};
     struct alloc_get_allocs_request req = {0};
     struct rpc_request r = {.id = RPC_ALLOC_GET_ALLOCS, .req = &req, .env = &env};
 
@@ -390,6 +394,8 @@ get_part(struct sim *s)
         list_add(ctx, req.alloc_ids, f->v[i].id);
     if (!f->plain)
         name_known(ctx, s, &req);
+    sim_id(s, id);
+    sim_secret(s, secret);
     s->fetch_call = rpc_send(sim_conn(s), &r, on_part, s);
 }
 
@@ -571,8 +577,9 @@ update_send(struct sim *s)
 {
     auto_mem void *ctx = mem_ctx("report");
     char id[UUID_TEXT], secret[UUID_TEXT];
-    struct node_update_alloc_request req = {.node_id = id, .secret_id = secret};
-    struct rpc_request r = {.id = RPC_NODE_UPDATE_ALLOC, .req = &req};
+    struct rpc_envelope env = {.node_id = id, .node_secret = secret};
+    struct node_update_alloc_request req = {0};
+    struct rpc_request r = {.id = RPC_NODE_UPDATE_ALLOC, .req = &req, .env = &env};
 
     if (s->state != SIM_ON || s->update_call != 0)
         return;

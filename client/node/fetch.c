@@ -136,11 +136,11 @@ fetch_refuse(struct fetch *f, const struct err *e)
     struct allocation a = {.id = w->id, .client_status = ALLOC_FAILED};
     a.client_description = mem_printf(f, "the node cannot receive it: %s", e->text);
     struct allocation *one = &a;
-    struct node_update_alloc_request req = {
-        .node_id = g->node_id, .secret_id = g->secret, .allocs = {&one, 1}};
+    const struct rpc_envelope env = ground_proof(g);
+    struct node_update_alloc_request req = {.allocs = {&one, 1}};
     req.report = ++g->report;
     req.node_index = g->node_index;
-    struct rpc_request r = {RPC_NODE_UPDATE_ALLOC, &req, NULL, 0};
+    struct rpc_request r = {RPC_NODE_UPDATE_ALLOC, &req, &env, 0};
     hold_take(&g->hold);
     f->call = rpc_send(g->rpc, &r, on_refused, f);
 }
@@ -212,7 +212,9 @@ get_part(struct fetch *f)
         return;
     }
     auto_mem void *tmp = mem_ctx("fetch");
-    struct rpc_envelope env = {.stale = true};
+    struct rpc_envelope env = ground_proof(g);
+    env.stale = true;
+    env.agent_run = NULL; /* a server that lags may know the run before this one */
     struct alloc_get_allocs_request req = {0};
     struct rpc_request r = {RPC_ALLOC_GET_ALLOCS, &req, &env, 0};
     for (size_t i = f->next; i < f->n && i - f->next < f->part; i++)

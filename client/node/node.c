@@ -138,8 +138,6 @@ node_build(struct ground *g, const struct meta *meta)
     mem_free(g->node);
     struct node *n = g->node = mem_new(g, struct node);
     n->id = g->node_id;
-    n->secret_id = g->secret;
-    n->agent_run = g->run;
     n->datacenter = cfg->datacenter;
     n->name = cfg->name;
     n->node_class = str_or(cfg->agent->node_class, "");

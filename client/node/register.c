@@ -133,15 +133,13 @@ send_heartbeat(struct registration *r)
 {
     if (r->g->stopping || !r->registered || r->heartbeat_call != 0)
         return;
-    struct node_update_status_request req = {.node_id = r->g->node_id,
-                                             .secret_id = r->g->secret,
-                                             .status = NODE_READY,
-                                             .agent_run = r->g->run};
+    const struct rpc_envelope env = ground_proof(r->g);
+    struct node_update_status_request req = {.status = NODE_READY};
     int64_t timeout = r->ttl_ns > 0 ? r->ttl_ns / NS_PER_MS : 10 * 1000;
     /* A server that says nothing is left in time for another one to hear the node. */
     if (known_others(r->known))
         timeout = timeout / 2 < HEARTBEAT_WAIT_MS ? timeout / 2 : HEARTBEAT_WAIT_MS;
-    struct rpc_request q = {RPC_NODE_UPDATE_STATUS, &req, NULL, timeout};
+    struct rpc_request q = {RPC_NODE_UPDATE_STATUS, &req, &env, timeout};
     hold_take(&r->g->hold);
     r->sent_ns = clock_boot_ns();
     r->heartbeat_call = rpc_send(r->g->rpc, &q, on_heartbeat, r);
@@ -234,8 +232,9 @@ send_register(struct registration *r)
     r->again = false;
     timer_stop(r->heartbeat_timer);
     r->heartbeat_timer = NULL;
+    const struct rpc_envelope env = ground_proof(r->g);
     struct node_register_request req = {.node = r->g->node};
-    struct rpc_request q = {RPC_NODE_REGISTER, &req, NULL, 0};
+    struct rpc_request q = {RPC_NODE_REGISTER, &req, &env, 0};
     hold_take(&r->g->hold);
     r->register_sent_ns = clock_boot_ns();
     r->call = rpc_send(r->g->rpc, &q, on_registered, r);

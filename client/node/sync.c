@@ -183,11 +183,11 @@ list_send(struct sync *s)
      * ones are held against the index of the one before. */
     bool soon = is_impatient(s);
     int64_t wait = soon ? LIST_SHORT_NS : LIST_WAIT_NS;
-    struct rpc_envelope env = {.min_index = s->index, .wait = wait, .stale = s->index != 0};
-    struct node_client_allocs_request req = {.node_id = s->g->node_id,
-                                             .secret_id = s->g->secret,
-                                             .known = s->index != 0 ? s->listed : 0,
-                                             .agent_run = s->g->run};
+    struct rpc_envelope env = ground_proof(s->g);
+    env.min_index = s->index;
+    env.wait = wait;
+    env.stale = s->index != 0;
+    struct node_client_allocs_request req = {.known = s->index != 0 ? s->listed : 0};
     struct rpc_request r = {RPC_NODE_GET_CLIENT_ALLOCS, &req, &env,
                             (wait + wait / 16) / NS_PER_MS + (soon ? LIST_LATE_MS : 10 * 1000)};
     s->list_sent_ns = clock_mono_ns();
@@ -324,11 +324,9 @@ update_send(struct sync *s)
     if (s->g->stopping || s->update_call)
         return;
     auto_mem void *tmp = mem_ctx("report");
-    struct node_update_alloc_request req = {.node_id = s->g->node_id,
-                                            .secret_id = s->g->secret,
-                                            .report = ++s->g->report,
-                                            .node_index = s->g->node_index,
-                                            .agent_run = s->g->run};
+    const struct rpc_envelope env = ground_proof(s->g);
+    struct node_update_alloc_request req = {.report = ++s->g->report,
+                                            .node_index = s->g->node_index};
     ALLOCS_EACH(s->allocs, ar) {
         if (!ar->report.dirty || req.allocs.n >= CLIENT_UPDATE_MAX)
             continue;
@@ -341,7 +339,7 @@ update_send(struct sync *s)
     }
     if (req.allocs.n == 0)
         return;
-    struct rpc_request r = {RPC_NODE_UPDATE_ALLOC, &req, NULL, 0};
+    struct rpc_request r = {RPC_NODE_UPDATE_ALLOC, &req, &env, 0};
     hold_take(&s->g->hold);
     s->update_call = rpc_send(s->g->rpc, &r, on_update, s);
 }

@@ -102,6 +102,13 @@ void call_failf(struct call *c, int code, const char *why);
 
 /* -ERR_FORBIDDEN: its caller may not make it (authorize.c). */
 int authorize(const struct call *c, struct err *e);
+/* The method is a node's own (cap=client). */
+bool call_is_a_nodes(const struct call *c);
+/* Checks the proof in the envelope of a method that is a node's own: *ret is the node, lean, owned
+ * by ctx. NULL: no node calls, or one that registers. -ERR_FORBIDDEN, -ERR_NOT_FOUND: not proved.
+ */
+int prove_node(const struct call *c, struct state_txn *t, const void *ctx, const struct node **ret,
+               struct err *e);
 
 /* --- the states --- */
 /* The leader answers it, or this server if it leads meanwhile; without a leader for FORWARD_WAIT_MS

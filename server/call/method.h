@@ -46,8 +46,6 @@ struct read_row {
     enum state_watch_kind about;
     uint64_t (*key)(const struct read *r);
     read_fn *run; /* read_one, read_list, or one of its own */
-    /* The node that asks, as which `run` has proved it. NULL: no node asks. */
-    const char *(*node)(const struct read *r);
     /* read_one: the object, NULL when there is none. The index is that of its last change. Without
      * this function the row of the table that the request names. */
     void *(*get)(struct read *r, struct state_txn *t);
@@ -86,6 +84,7 @@ struct read {
     /* given to run */
     uint64_t seen; /* the index of the snapshot */
     void *ctx;
+    const struct node *node; /* that asks and has proved itself: what a heartbeat needs of it */
     struct query_meta *meta; /* index is filled in afterwards */
     struct lean *lean;       /* how objects are read; NULL: whole */
     const struct job *job;   /* the row's own */
@@ -123,7 +122,9 @@ struct write {
     struct rpc_call *call; /* not touched by prepare() but for what is constant */
     const void *req;
     const char *ns; /* of the call */
+    const struct rpc_envelope *env;
     void *ctx;      /* lives until the call was answered */
+    const struct node *node; /* as of a read; for prepare() */
     /* set by prepare() */
     struct intent in;  /* is proposed */
     const void
@@ -154,7 +155,6 @@ void write_reply_index(struct write *w, uint64_t index, struct fsm_result *res);
 /* The node has proved itself in this call: it is reached over the connection of that. Loop thread.
  */
 void way_note(struct server *s, struct rpc_call *call, const char *node_id);
-bool secret_equal(const char *a, const char *b);
 /* Fails as long as no leader has made the built-in node pools. */
 int endpoint_pools_there(struct state_txn *t, struct err *e);
 /* Fills Resources, SharedResources and TaskResources from AllocatedResources. */

@@ -144,9 +144,12 @@ read_done(void *arg)
     const struct read *r = read_of(c);
     const struct test_go go = {c->s, false, read_released, c};
 
-    if (r->row->node != NULL && c->err == NULL && !gate_is_closed(c->gate))
-        way_note(c->s, c->rpc, r->row->node(r));
-    if (!read_parks(c) && !test_hook_hold(c->method->name, "reply", c->method->req, r->req, &go))
+    if (r->node != NULL && c->err == NULL && !gate_is_closed(c->gate))
+        way_note(c->s, c->rpc, r->node->id);
+    bool by_node = call_is_a_nodes(c); /* it is known by its envelope */
+    if (!read_parks(c) &&
+        !test_hook_hold(c->method->name, "reply", by_node ? &type_rpc_envelope : c->method->req,
+                        by_node ? (const void *)c->env : r->req, &go))
         read_answer(c);
 }
 
@@ -169,7 +172,9 @@ read_work(void *arg)
     r->meta->known_leader = server_leader_addr(r->s, leader, sizeof(leader));
     r->meta->last_contact = contact < INT64_MAX / NS_PER_MS ? contact * NS_PER_MS : INT64_MAX;
     bool turn = !r->row->query || server_query_begin(r->s);
-    int rc = turn
+    int rc = prove_node(c, t, r->ctx, &r->node, &e);
+    if (rc == 0)
+        rc = turn
                  ? r->row->run(r, t, &e)
                  : err_set(&e, -ERR_BUSY, "another explanation or simulation is being made: retry");
     if (turn && r->row->query)

@@ -57,7 +57,10 @@ write_prepare(struct call *c)
     const struct env *env = server_env(c->s);
     int64_t begin = env_mono_ns(env);
     struct state_txn *t = server_read_begin(c->s, x->w.ctx);
-    int rc = x->row->prepare(&x->w, t, &e);
+    int rc = prove_node(c, t, x->w.ctx, &x->w.node, &e);
+
+    if (rc == 0)
+        rc = x->row->prepare(&x->w, t, &e);
 
     state_read_end(t);
     x->heavy |= env_mono_ns(env) - begin > HEAVY_NS;
@@ -187,8 +190,12 @@ void
 write_start(struct call *c, const struct write_row *row)
 {
     c->writing = (struct writing){.row = row};
-    c->writing.w = (struct write){
-        .s = c->s, .call = c->rpc, .req = c->req, .ns = c->ns, .ctx = mem_ctx("write")};
+    c->writing.w = (struct write){.s = c->s,
+                                  .call = c->rpc,
+                                  .req = c->req,
+                                  .ns = c->ns,
+                                  .env = c->env,
+                                  .ctx = mem_ctx("write")};
     write_begin(c);
 }
 

@@ -122,6 +122,8 @@ get_many_run(struct read *r, struct state_txn *t, struct err *e)
         struct job *j = a != NULL ? (struct job *)(uintptr_t)state_alloc_job(t, a) : NULL;
         if (j == NULL)
             continue;
+        if (!str_eq(a->node_id, r->node->id))
+            return err_set(e, -ERR_FORBIDDEN, "allocation %s is not of this node", a->id);
         bool known = has_job(req, resp, j);
         a->job = NULL;
         size_t size = wire_size(&type_allocation, a) + (known ? 0 : wire_size(&type_job, j));

@@ -8,18 +8,6 @@
 #include "common/mem.h"
 #include "server/call/method.h"
 
-bool
-secret_equal(const char *a, const char *b)
-{
-    size_t an = strlen(str_or(a, "")), bn = strlen(str_or(b, ""));
-    unsigned diff = an != bn || an == 0;
-
-    /* every byte is looked at, wherever the first difference is */
-    for (size_t i = 0; i < an && i < bn; i++)
-        diff |= (unsigned char)a[i] ^ (unsigned char)b[i];
-    return diff == 0;
-}
-
 void
 endpoint_alloc_row(struct read *r, struct state_txn *t, void *whole, void *row)
 {

@@ -70,14 +70,17 @@ prepare_register(struct write *w, struct state_txn *t, struct err *e)
 
     if (req->node == NULL || !uuid_valid(str_or(req->node->id, "")))
         return err_set(e, -ERR_INVALID, "missing node ID for client registration");
-    if (str_empty(req->node->secret_id) || str_empty(req->node->datacenter) ||
-        str_empty(req->node->name))
-        return err_set(e, -ERR_INVALID, "register node: secret, datacenter and name are required");
+    if (!str_eq(req->node->id, w->env->node_id))
+        return err_set(e, -ERR_FORBIDDEN, "a node registers itself, and no other");
+    if (str_empty(req->node->datacenter) || str_empty(req->node->name))
+        return err_set(e, -ERR_INVALID, "register node: datacenter and name are required");
     if (codec_check(&type_node, req->node, e) < 0)
         return e->code;
-    if (!str_empty(req->node->agent_run) && !uuid_valid(req->node->agent_run))
+    if (!str_empty(w->env->agent_run) && !uuid_valid(w->env->agent_run))
         return err_set(e, -ERR_INVALID, "register node: AgentRun is no UUID");
     struct node *n = codec_clone(w->ctx, &type_node, req->node);
+    n->secret_id = w->env->node_secret;
+    n->agent_run = w->env->agent_run;
     n->node_pool = str_or(n->node_pool, POOL_DEFAULT);
     if (str_eq(n->node_pool, POOL_ALL))
         return err_set(e, -ERR_INVALID, "register node: its pool may not be \"" POOL_ALL "\"");
@@ -97,42 +100,6 @@ prepare_register(struct write *w, struct state_txn *t, struct err *e)
 
 const struct write_row write_node_register = {prepare_register, node_written};
 
-struct speaker {
-    const char *node_id, *secret, *run;
-};
-
-/* Whoever knows a node's secret speaks for the node, unless another run of an agent registered
- * since: one of the two is of a copy of the machine. */
-static int
-check_speaker(const struct node *n, const char *secret, const char *run, struct err *e)
-{
-    if (n == NULL)
-        return err_set(e, -ERR_NOT_FOUND, "node not found");
-    if (!secret_equal(n->secret_id, secret))
-        return err_set(e, -ERR_FORBIDDEN, "Permission denied");
-    if (!str_empty(run) && !str_empty(n->agent_run) && !str_eq(run, n->agent_run))
-        return err_set(e, -ERR_FORBIDDEN,
-                       "node \"%s\" was registered by another agent since, with the same id and "
-                       "secret: register again",
-                       n->id);
-    return 0;
-}
-
-/* The stored node of a request that proves to be of it; NULL with an error: what a heartbeat asks
- * of it, not its attributes. */
-static struct node *
-node_authenticated(struct write *w, struct state_txn *t, const struct speaker *by, struct err *e)
-{
-    struct lean *lean =
-        lean_new(w->ctx, &type_node, &type_node,
-                 "ID SecretID Status SchedulingEligibility ModifyIndex AgentRun", "");
-    struct node *n = NULL;
-
-    if (!str_empty(by->node_id))
-        n = state_get_lean(t, w->ctx, STATE_NODES, (struct state_key){by->node_id, NULL, 0}, lean);
-    return check_speaker(n, by->secret, by->run, e) == 0 ? n : NULL;
-}
-
 /* One entry for many heartbeats of a node that is initializing. */
 static bool
 gate_is_shut(struct write *w, struct state_txn *t, const struct node *n)
@@ -148,11 +115,8 @@ prepare_update_status(struct write *w, struct state_txn *t, struct err *e)
 {
     const struct node_update_status_request *req = w->req;
     struct leader *l = server_leader(w->s);
-    const struct speaker by = {req->node_id, req->secret_id, req->agent_run};
-    struct node *n = node_authenticated(w, t, &by, e);
+    const struct node *n = w->node;
 
-    if (n == NULL)
-        return e->code;
     if (!str_eq(req->status, NODE_READY) && !str_eq(req->status, NODE_INIT))
         return err_set(e, -ERR_INVALID, "a node may ask to be ready or initializing, not \"%.64s\"",
                        str_or(req->status, ""));
@@ -299,9 +263,7 @@ prepare_update_alloc(struct write *w, struct state_txn *t, struct err *e)
     const struct node_update_alloc_request *req = w->req;
     struct intent_alloc_update *au = mem_new(w->ctx, struct intent_alloc_update);
 
-    const struct speaker by = {req->node_id, req->secret_id, req->agent_run};
-    if (node_authenticated(w, t, &by, e) == NULL)
-        return e->code;
+    (void)t;
     if (req->allocs.n == 0 || req->allocs.n > UPDATE_ALLOCS_MAX)
         return err_set(e, -ERR_INVALID, "update of %zu allocations: 1 to %d are allowed",
                        req->allocs.n, UPDATE_ALLOCS_MAX);
@@ -309,7 +271,7 @@ prepare_update_alloc(struct write *w, struct state_txn *t, struct err *e)
         if (check_report(req->allocs.v[i], e) < 0)
             return e->code;
     *au = (struct intent_alloc_update){
-        .node_id = req->node_id, .allocs = req->allocs, .eval_ids = fresh_id(w)};
+        .node_id = w->node->id, .allocs = req->allocs, .eval_ids = fresh_id(w)};
     au->report = req->report;
     au->node_index = req->node_index;
     w->in.alloc_update = au;
@@ -440,11 +402,9 @@ client_allocs_run(struct read *r, struct state_txn *t, struct err *e)
     const struct node_client_allocs_request *req = r->req;
     struct node_client_allocs_response *resp = read_resp(r);
     void *ctx = r->ctx;
-    const struct node *n = state_node(t, ctx, str_or(req->node_id, ""));
+    struct state_iter *it = state_allocs_by_node(t, ctx, r->node->id);
 
-    if (check_speaker(n, req->secret_id, req->agent_run, e) < 0)
-        return e->code;
-    struct state_iter *it = state_allocs_by_node(t, ctx, n->id);
+    (void)e;
     for (struct allocation *a; (a = state_next(it, ctx)) != NULL; talloc_free(a)) {
         map_put(ctx, resp->allocs, a->id)->v = (int64_t)a->alloc_modify_index;
         if (a->alloc_modify_index > r->index)
@@ -461,19 +421,11 @@ client_allocs_run(struct read *r, struct state_txn *t, struct err *e)
     return 0;
 }
 
-static const char *
-client_allocs_node(const struct read *r)
-{
-    return str_or(((const struct node_client_allocs_request *)r->req)->node_id, "");
-}
-
 static uint64_t
 client_allocs_key(const struct read *r)
 {
-    return state_watch_key(WATCH_NODE_ALLOCS, client_allocs_node(r), NULL);
+    return state_watch_key(WATCH_NODE_ALLOCS, str_or(r->env->node_id, ""), NULL);
 }
 
-const struct read_row read_node_get_client_allocs = {.tables = STATE_BIT(STATE_ALLOCS),
-                                                     .key = client_allocs_key,
-                                                     .run = client_allocs_run,
-                                                     .node = client_allocs_node};
+const struct read_row read_node_get_client_allocs = {
+    .tables = STATE_BIT(STATE_ALLOCS), .key = client_allocs_key, .run = client_allocs_run};

@@ -31,7 +31,7 @@ START_TEST(registers)
     ck_assert_uint_eq(w.registrations, 1);
     ck_assert_str_eq(w.node->name, "node1");
     ck_assert_str_eq(w.node->id, client_node_id(w.client));
-    ck_assert_ptr_nonnull(w.node->secret_id);
+    ck_assert_ptr_null(w.node->secret_id); /* it is in the envelope */
     ck_assert_str_eq(str_map_get(&w.node->attributes, "driver.raw_exec"), "1");
     ck_assert(map_get(w.node->drivers, "raw_exec")->v->healthy);
     char id[UUID_TEXT];

@@ -18,10 +18,24 @@
 
 /* --- servers --- */
 
+/* Every call of the client says which node it is, with the same secret. */
+static void
+proved(struct world *w, struct rpc_call *call)
+{
+    const struct rpc_envelope *env = rpc_call_envelope(call);
+
+    ck_assert_str_eq(str_or(env->node_id, ""), client_node_id(w->client));
+    ck_assert(uuid_valid(str_or(env->node_secret, "")));
+    if (w->secret[0] == '\0')
+        (void)str_copy(w->secret, sizeof(w->secret), env->node_secret);
+    ck_assert_str_eq(w->secret, env->node_secret);
+}
+
 static void
 on_register(void *arg, struct rpc_call *call, const void *req)
 {
     struct world *w = arg;
+    proved(w, call);
     const struct node_register_request *r = req;
     w->registrations++;
     mem_free(w->node);
@@ -35,6 +49,7 @@ on_heartbeat(void *arg, struct rpc_call *call, const void *req)
 {
     (void)req;
     struct world *w = arg;
+    proved(w, call);
     w->heartbeats++;
     if (w->fail_heartbeat) {
         rpc_failf(call, w->fail_heartbeat, "no");
@@ -73,6 +88,7 @@ static void
 on_list(void *arg, struct rpc_call *call, const void *req)
 {
     struct world *w = arg;
+    proved(w, call);
     const struct node_client_allocs_request *r = req;
     size_t listed = 0;
     for (size_t i = 0; i < w->n; i++)
@@ -101,6 +117,7 @@ static void
 on_get(void *arg, struct rpc_call *call, const void *req)
 {
     struct world *w = arg;
+    proved(w, call);
     const struct alloc_get_allocs_request *r = req;
     struct alloc_get_allocs_response resp = {0};
     void *ctx = rpc_call_ctx(call);
@@ -138,6 +155,7 @@ static void
 on_update(void *arg, struct rpc_call *call, const void *req)
 {
     struct world *w = arg;
+    proved(w, call);
     const struct node_update_alloc_request *r = req;
     w->updates++;
     if (w->fail_update) {

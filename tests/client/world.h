@@ -7,6 +7,7 @@
 #define PADDOCK_TESTS_CLIENT_WORLD_H
 
 #include "client/client.h"
+#include "common/num.h"
 #include "net/loop.h"
 #include "net/rpc.h"
 #include "tests/isolation/rig.h"
@@ -40,6 +41,7 @@ struct world {
     int fail_heartbeat; /* code of the next heartbeat's error; 0: none */
     int fail_update;
     struct node *node;
+    char secret[UUID_TEXT]; /* of the node, as its calls prove */
     /* draining */
     int fail_drain;               /* code of the next request's error */
     int64_t drain_deadline;       /* of the last request; -99: none came */

@@ -8,6 +8,7 @@
 
 const char node_id[] = "11111111-1111-4111-8111-111111111111";
 const char node_secret[] = "22222222-2222-4222-8222-222222222222";
+const struct rpc_envelope as_node = {.node_id = node_id, .node_secret = node_secret};
 
 static void
 stopped(void *arg)
@@ -104,7 +105,6 @@ the_node(void *ctx)
     struct node_network_address *na = mem_new(ctx, struct node_network_address);
 
     n->id = node_id;
-    n->secret_id = node_secret;
     n->name = "host";
     n->datacenter = "dc1";
     n->http_addr = "127.0.0.1:4646";
@@ -132,16 +132,15 @@ void
 node_up(struct world *w)
 {
     struct node_register_request rr = {.node = the_node(w)};
-    struct node_update_status_request sr = {
-        .node_id = node_id, .secret_id = node_secret, .status = NODE_READY};
+    struct node_update_status_request sr = {.status = NODE_READY};
 
-    const struct node_update_response *r = CALL(w, RPC_NODE_REGISTER, node_update_response, &rr);
+    const struct node_update_response *r = NODE_CALL(w, RPC_NODE_REGISTER, node_update_response, &rr);
     ck_assert_int_ge(r->heartbeat_ttl, 10 * NS_PER_S);
     ck_assert_int_lt(r->heartbeat_ttl, 20 * NS_PER_S);
-    r = CALL(w, RPC_NODE_UPDATE_STATUS, node_update_response, &sr);
+    r = NODE_CALL(w, RPC_NODE_UPDATE_STATUS, node_update_response, &sr);
     ck_assert_uint_gt(r->index, 0);
     /* a heartbeat of a ready node writes nothing */
-    r = CALL(w, RPC_NODE_UPDATE_STATUS, node_update_response, &sr);
+    r = NODE_CALL(w, RPC_NODE_UPDATE_STATUS, node_update_response, &sr);
     ck_assert_uint_eq(r->index, 0);
 }
 
@@ -224,8 +223,7 @@ void
 report(struct world *w, const char *alloc_id, const char *status)
 {
     struct allocation a = {.id = alloc_id, .client_status = status}, *v[] = {&a};
-    struct node_update_alloc_request req = {
-        .node_id = node_id, .secret_id = node_secret, .allocs = {v, 1}};
+    struct node_update_alloc_request req = {.allocs = {v, 1}};
 
-    CALL(w, RPC_NODE_UPDATE_ALLOC, write_response, &req);
+    NODE_CALL(w, RPC_NODE_UPDATE_ALLOC, write_response, &req);
 }

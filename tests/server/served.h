@@ -28,6 +28,7 @@ struct answer {
 };
 
 extern const char node_id[], node_secret[];
+extern const struct rpc_envelope as_node; /* proves to be that node */
 
 struct world *world_open_with(const char *dir, int64_t heartbeat_ms);
 struct world *world_open(const char *dir);
@@ -48,6 +49,7 @@ const struct alloc_list_response *allocs_of(struct world *w, const char *job);
 void report(struct world *w, const char *alloc_id, const char *status);
 
 #define CALL(w, id, type, req) CALL_WITH(w, id, type, req, NULL)
+#define NODE_CALL(w, id, type, req) CALL_WITH(w, id, type, req, &as_node)
 #define CALL_WITH(w, id, type, req, env)                                         \
     ({                                                                 \
         const struct type *_r = call_with((w), (id), (req), (env));                \

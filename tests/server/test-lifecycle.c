@@ -113,16 +113,16 @@ big_node(const void *ctx, const char *id)
 }
 
 static const char node_id[] = "11111111-2222-3333-4444-555555555555";
+static const struct rpc_envelope as_node = {.node_id = node_id, .node_secret = "secret"};
 
 static void
 make_ready(struct fx *f, const void *ctx)
 {
     struct node_register_request reg = {.node = big_node(ctx, node_id)};
-    struct node_update_response *r = call(f, ctx, RPC_NODE_REGISTER, &reg);
+    struct node_update_response *r = call_with(f, ctx, RPC_NODE_REGISTER, &reg, &as_node);
     ck_assert_int_gt(r->heartbeat_ttl, 0);
-    struct node_update_status_request up = {
-        .node_id = node_id, .secret_id = "secret", .status = NODE_READY};
-    call(f, ctx, RPC_NODE_UPDATE_STATUS, &up);
+    struct node_update_status_request up = {.status = NODE_READY};
+    call_with(f, ctx, RPC_NODE_UPDATE_STATUS, &up, &as_node);
     struct id_request get = {.id = node_id};
     struct node_response *n = call(f, ctx, RPC_NODE_GET_NODE, &get);
     ck_assert_str_eq(n->node->status, NODE_READY);
@@ -143,8 +143,10 @@ real_job(const void *ctx, const char *id, int64_t count)
 static struct node_client_allocs_response *
 client_allocs(struct fx *f, const void *ctx, uint64_t min_index)
 {
-    struct rpc_envelope env = {.min_index = min_index, .wait = 5 * NS_PER_S};
-    struct node_client_allocs_request req = {.node_id = node_id, .secret_id = "secret"};
+    struct rpc_envelope env = as_node;
+    env.min_index = min_index;
+    env.wait = 5 * NS_PER_S;
+    struct node_client_allocs_request req = {0};
     return call_with(f, ctx, RPC_NODE_GET_CLIENT_ALLOCS, &req, &env);
 }
 

@@ -35,13 +35,13 @@ START_TEST(job_becomes_allocation)
     ck_assert_ptr_null(al->allocations.v[0]->allocated_resources);
 
     /* what the client sees */
-    struct node_client_allocs_request cr = {.node_id = node_id, .secret_id = node_secret};
+    struct node_client_allocs_request cr = {0};
     const struct node_client_allocs_response *ca =
-        CALL(w, RPC_NODE_GET_CLIENT_ALLOCS, node_client_allocs_response, &cr);
+        NODE_CALL(w, RPC_NODE_GET_CLIENT_ALLOCS, node_client_allocs_response, &cr);
     ck_assert_uint_eq(ca->allocs.n, 1);
     struct alloc_get_allocs_request gr = {.alloc_ids = {&al->allocations.v[0]->id, 1}};
     const struct alloc_get_allocs_response *ar =
-        CALL(w, RPC_ALLOC_GET_ALLOCS, alloc_get_allocs_response, &gr);
+        NODE_CALL(w, RPC_ALLOC_GET_ALLOCS, alloc_get_allocs_response, &gr);
     ck_assert_uint_eq(ar->allocs.n, 1);
     ck_assert_uint_eq(ar->jobs.n, 1);
     ck_assert_uint_eq(ar->jobs.v[0]->job_modify_index, ar->allocs.v[0]->job_modify_index);
@@ -161,13 +161,13 @@ START_TEST(refusals_name_the_problem)
     ck_assert_ptr_nonnull(strstr(v->error, "the job has no ID"));
 
     node_up(w);
-    struct node_update_status_request sr = {
-        .node_id = node_id, .secret_id = "33333333-3333-4333-8333-333333333333", .status = NODE_READY};
-    ck_assert_ptr_null(call(w, RPC_NODE_UPDATE_STATUS, &sr));
+    struct node_update_status_request sr = {.status = NODE_READY};
+    struct rpc_envelope thief = {.node_id = node_id, .node_secret = "33333333-3333-4333-8333-333333333333"};
+    ck_assert_ptr_null(call_with(w, RPC_NODE_UPDATE_STATUS, &sr, &thief));
     ck_assert_int_eq(w->err.code, -ERR_FORBIDDEN);
-    sr.secret_id = node_secret;
     sr.status = NODE_DOWN;
-    ck_assert_ptr_null(call(w, RPC_NODE_UPDATE_STATUS, &sr));
+    ck_assert_ptr_null(call_with(w, RPC_NODE_UPDATE_STATUS, &sr, &as_node));
+    ck_assert_int_eq(w->err.code, -ERR_INVALID);
     struct id_request ir = {.id = node_id};
     const struct node_response *n = CALL(w, RPC_NODE_GET_NODE, node_response, &ir);
     ck_assert(str_empty(n->node->secret_id));
@@ -267,11 +267,10 @@ START_TEST(silence_loses_the_node)
 {
     struct world *w = world_open_with(tmp_dir(), 150);
     struct node_register_request rr = {.node = the_node(w)};
-    struct node_update_status_request sr = {
-        .node_id = node_id, .secret_id = node_secret, .status = NODE_READY};
+    struct node_update_status_request sr = {.status = NODE_READY};
 
-    CALL(w, RPC_NODE_REGISTER, node_update_response, &rr);
-    CALL(w, RPC_NODE_UPDATE_STATUS, node_update_response, &sr);
+    NODE_CALL(w, RPC_NODE_REGISTER, node_update_response, &rr);
+    NODE_CALL(w, RPC_NODE_UPDATE_STATUS, node_update_response, &sr);
     run_job(w, the_job(w, "web", 1));
     await_running(w, "web", 1);
     const char *first = allocs_of(w, "web")->allocations.v[0]->id;
@@ -282,7 +281,7 @@ START_TEST(silence_loses_the_node)
     const struct allocation *a = CALL(w, RPC_ALLOC_GET_ALLOC, alloc_response, &ir)->alloc;
     ck_assert_str_eq(a->client_status, ALLOC_LOST);
     ck_assert_str_eq(a->desired_status, ALLOC_DESIRED_STOP);
-    CALL(w, RPC_NODE_UPDATE_STATUS, node_update_response, &sr);
+    NODE_CALL(w, RPC_NODE_UPDATE_STATUS, node_update_response, &sr);
     await_running(w, "web", 1);
     world_close(w);
 }
@@ -337,7 +336,7 @@ static void
 soak_send(struct soak *s, enum rpc_id id, const void *req)
 {
     s->open++;
-    rpc_send(s->w->rpc, &(struct rpc_request){id, req, NULL, 30000}, soak_done, s);
+    rpc_send(s->w->rpc, &(struct rpc_request){id, req, &as_node, 30000}, soak_done, s);
 }
 
 static void
@@ -356,8 +355,7 @@ soak_report(struct soak *s)
         struct allocation a = {.id = st->id, .client_status = stop ? ALLOC_COMPLETE
                                                  : states[rng_below(&s->r, ARRAY_LEN(states))]};
         struct allocation *v[] = {&a};
-        struct node_update_alloc_request req = {
-            .node_id = node_id, .secret_id = node_secret, .allocs = {v, 1}};
+        struct node_update_alloc_request req = {.allocs = {v, 1}};
         soak_send(s, RPC_NODE_UPDATE_ALLOC, &req);
     }
 }
@@ -508,7 +506,63 @@ START_TEST(an_evaluated_job_tells_its_index)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("server", 60, an_evaluated_job_tells_its_index, what_is_not_there_is_deregistered_already,
+static void
+node_refused(struct world *w, enum rpc_id id, const void *req, const struct rpc_envelope *env, int code)
+{
+    ck_assert_msg(call_with(w, id, req, env) == NULL, "%s was answered", rpc_method_by_id(id)->name);
+    ck_assert_msg(w->err.code == code, "%s: %s", rpc_method_by_id(id)->name, w->err.text);
+}
+
+/* Every method that is a node's own asks for its proof: without one, with a wrong secret, as a node that
+ * nobody knows, as another node and as one that was purged it is refused. */
+START_TEST(a_node_proves_itself_in_each_call)
+{
+    static const char other_id[] = "99999999-1111-4111-8111-111111111111";
+    static const char other_secret[] = "22222222-9999-4222-8222-222222222222";
+    static const char no_id[] = "77777777-1111-4111-8111-111111111111";
+    static const struct rpc_envelope nobody = {.node_id = no_id, .node_secret = other_secret};
+    static const struct rpc_envelope other = {.node_id = other_id, .node_secret = other_secret};
+    struct world *w = world_open(tmp_dir());
+    size_t of_nodes = 0;
+
+    node_up(w);
+    run_job(w, the_job(w, "web", 1));
+    await_running(w, "web", 1);
+    struct node_register_request rr = {.node = the_node(w)};
+    ck_assert_ptr_null(call_with(w, RPC_NODE_REGISTER, &rr, &other));
+    rr.node->id = other_id;
+    CALL_WITH(w, RPC_NODE_REGISTER, node_update_response, &rr, &other);
+
+    const struct rpc_envelope thief = {.node_id = node_id, .node_secret = other_secret};
+    for (size_t i = 0; i < api_methods_n; i++) {
+        const struct rpc_method *m = &api_methods[i];
+        if (!str_eq(m->cap, "client"))
+            continue;
+        of_nodes++;
+        const void *req = m->id == RPC_NODE_REGISTER ? &rr : type_new(w, m->req);
+        node_refused(w, m->id, req, NULL, -ERR_FORBIDDEN);
+        node_refused(w, m->id, req, &thief, -ERR_FORBIDDEN);
+        if (m->id != RPC_NODE_REGISTER)
+            node_refused(w, m->id, req, &nobody, -ERR_NOT_FOUND);
+    }
+    ck_assert_uint_eq(of_nodes, 5);
+
+    /* the allocation of one node is not the other's to read */
+    const char *id = allocs_of(w, "web")->allocations.v[0]->id;
+    struct alloc_get_allocs_request gr = {.alloc_ids = {&id, 1}};
+    const struct alloc_get_allocs_response *got =
+        NODE_CALL(w, RPC_ALLOC_GET_ALLOCS, alloc_get_allocs_response, &gr);
+    ck_assert_uint_eq(got->allocs.n, 1);
+    node_refused(w, RPC_ALLOC_GET_ALLOCS, &gr, &other, -ERR_FORBIDDEN);
+    struct node_write_request pr = {.node_id = node_id};
+    CALL(w, RPC_NODE_PURGE, node_update_response, &pr);
+    node_refused(w, RPC_ALLOC_GET_ALLOCS, &gr, &as_node, -ERR_NOT_FOUND);
+    world_close(w);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("server", 60, a_node_proves_itself_in_each_call,
+                   an_evaluated_job_tells_its_index, what_is_not_there_is_deregistered_already,
                    what_changes_nothing_tells_the_index_of_the_state,
                    a_member_has_an_id_that_stays_and_the_tags_of_nomad,
                    job_becomes_allocation, counts_change_and_stop,

@@ -18,7 +18,7 @@ class Schema:
     """Fields of the structs and ids of the methods, by name."""
 
     def __init__(self, top):
-        self.structs, self.methods = {}, {}
+        self.structs, self.methods, self.of_nodes = {}, {}, set()
         folder = os.path.join(top, "api", "schema")
         for name in sorted(os.listdir(folder)):
             if not name.endswith(".schema"):
@@ -32,6 +32,8 @@ class Schema:
                     cur = self.structs.setdefault(words[1], {})
                 elif words[0] == "rpc":
                     self.methods[words[2]] = (int(words[1]), words[3], words[4])
+                    if "cap=client" in words:
+                        self.of_nodes.add(words[2])
                 elif words[0].isdigit() and cur is not None:
                     cur[words[1]] = (int(words[0]), words[2].rstrip("?"))
 
@@ -125,6 +127,13 @@ class Rpc:
         names = {i: (n, t) for n, (i, t) in self.schema.structs[kind].items()}
         return {names[k][0]: self.named(names[k][1], x) for k, x in v.items() if k in names}
 
+    def proof(self, method, req):
+        """The envelope of a call: a node's id, secret and run, which a test says beside the rest of its request."""
+        if method not in self.schema.of_nodes:
+            return {}
+        said = req["Node"] if "Node" in req else req
+        return {"NodeID": said.get("NodeID", said.get("ID")), "NodeSecret": said.get("SecretID"), "AgentRun": said.get("AgentRun")}
+
     def send(self, method, req, wait_s=60):
         """Sends; returns what receive() takes."""
         if self.sock is None:
@@ -132,7 +141,8 @@ class Rpc:
             self.sock.sendall(b"P")
         number, kind, _ = self.schema.methods[method]
         self.last += 1
-        body = b"\x00\x01\x80" + pack(self.wire(kind, req))
+        envelope = pack(self.wire("RpcEnvelope", self.proof(method, req)))
+        body = struct.pack(">H", len(envelope)) + envelope + pack(self.wire(kind, req))
         self.sock.sendall(struct.pack(">IBBHQI", len(body), 1, 2, number, self.last, wait_s * 1000) + body)
         return method, self.last
 

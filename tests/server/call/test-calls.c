@@ -412,7 +412,7 @@ peer_registers(struct other *p)
     a->w = fx.w;
     p->node = rpc_local(fx.w->loop, v, n, fx.w->server);
     rpc_serve(p->node, peer_services, ARRAY_LEN(peer_services), p);
-    rpc_send(p->node, &(struct rpc_request){RPC_NODE_REGISTER, &req, NULL, 15000}, answered, a);
+    rpc_send(p->node, &(struct rpc_request){RPC_NODE_REGISTER, &req, &as_node, 15000}, answered, a);
     AWAIT(a->done);
     ck_assert_msg(a->err.code == 0, "%s", a->err.text);
 }

@@ -36,7 +36,7 @@ START_TEST(allocations_are_sent_in_parts)
     for (size_t at = 0; at < ids.n; parts++) {
         struct alloc_get_allocs_request gr = {.alloc_ids = {ids.v + at, ids.n - at}};
         const struct alloc_get_allocs_response *r =
-            CALL(w, RPC_ALLOC_GET_ALLOCS, alloc_get_allocs_response, &gr);
+            NODE_CALL(w, RPC_ALLOC_GET_ALLOCS, alloc_get_allocs_response, &gr);
         ck_assert_uint_gt(r->handled, 0);
         ck_assert_str_eq(r->allocs.v[0]->alloc->id, ids.v[at]);
         at += r->handled;
@@ -617,9 +617,8 @@ START_TEST(filters_see_whole_objects)
     struct allocation *v[] = {&a};
     struct task_state s = {.state = "running"};
     map_put(w, a.task_states, "server")->v = &s;
-    struct node_update_alloc_request ur = {
-        .node_id = node_id, .secret_id = node_secret, .allocs = {v, 1}};
-    CALL(w, RPC_NODE_UPDATE_ALLOC, write_response, &ur);
+    struct node_update_alloc_request ur = {.allocs = {v, 1}};
+    NODE_CALL(w, RPC_NODE_UPDATE_ALLOC, write_response, &ur);
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         size_t n = found(w, all[i].rpc, all[i].filter);
         ck_assert_msg(n == all[i].n, "%s: %zu %s", all[i].filter, n, w->err.text);

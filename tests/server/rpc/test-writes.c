@@ -44,8 +44,7 @@ some_job(struct world *w, unsigned seed, unsigned i)
 static struct rpc_request
 some_request(struct world *w, unsigned seed, unsigned i)
 {
-    static struct node_update_status_request beat = {
-        .node_id = node_id, .secret_id = node_secret, .status = NODE_READY};
+    static struct node_update_status_request beat = {.status = NODE_READY};
     struct job_register_request *jr = mem_new(w, struct job_register_request);
     struct job_deregister_request *jd = mem_new(w, struct job_deregister_request);
     struct job_evaluate_request *je = mem_new(w, struct job_evaluate_request);
@@ -65,7 +64,7 @@ some_request(struct world *w, unsigned seed, unsigned i)
     case 4:
         return (struct rpc_request){RPC_JOB_DEREGISTER, jd, NULL, 15000};
     case 5:
-        return (struct rpc_request){RPC_NODE_UPDATE_STATUS, &beat, NULL, 15000};
+        return (struct rpc_request){RPC_NODE_UPDATE_STATUS, &beat, &as_node, 15000};
     default:
         return (struct rpc_request){RPC_JOB_EVALUATE, je, NULL, 15000};
     }
