@@ -6,6 +6,7 @@
 #include "api/canonical.h"
 #include "api/drivers.h"
 #include "api/validate.h"
+#include "cli/api.h"
 #include "cli/job/job.h"
 #include "drivers/driver.h"
 
@@ -44,10 +45,32 @@ job_check(struct cmd *c, const struct job *job, struct job_findings *ret)
     job_unsupported(c, j, &ret->later);
 }
 
-bool
-job_refuse(struct cmd *c, const struct job_findings *f)
+/* The findings of the servers, so that nobody has to come again for them; none where they do not
+ * answer. */
+static struct str_list
+errors_of_servers(struct cmd *c, const struct job *job)
 {
-    const struct str_list *lists[] = {&f->errors, &f->drivers, &f->later};
+    struct job_register_request req = {.job = codec_clone(c, &type_job, job)};
+    const struct change ch = {.target = api_target(c, "/v1/validate/job", NULL),
+                              .body_type = &type_job_register_request,
+                              .body = &req,
+                              .answer = &type_job_validate_response};
+    void *answer = NULL;
+    struct err e = ERR_INIT;
+    if (api_send(c, &ch, &answer, &e) < 0 || answer == NULL)
+        return (struct str_list){0};
+    return ((const struct job_validate_response *)answer)->validation_errors;
+}
+
+bool
+job_refuse(struct cmd *c, const struct job *job, const struct job_findings *f)
+{
+    struct job_findings all = *f;
+    if (job != NULL && f->errors.n + f->drivers.n + f->later.n > 0) {
+        all = (struct job_findings){.errors = errors_of_servers(c, job)};
+        job_check(c, job, &all);
+    }
+    const struct str_list *lists[] = {&all.errors, &all.drivers, &all.later};
     bool any = false;
     for (size_t k = 0; k < ARRAY_LEN(lists); k++)
         for (size_t i = 0; i < lists[k]->n; i++) {

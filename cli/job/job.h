@@ -16,8 +16,9 @@ struct job_findings {
 
 /* Appends what can be told without the servers, each place by itself. */
 void job_check(struct cmd *c, const struct job *job, struct job_findings *ret);
-/* True when there is a finding: all of them were printed. */
-bool job_refuse(struct cmd *c, const struct job_findings *f);
+/* True when there is a finding: all were printed, with those of the servers, which are asked about
+ * `job`; NULL: they were asked. */
+bool job_refuse(struct cmd *c, const struct job *job, const struct job_findings *f);
 
 /* job/plan.c: what a plan would change, or what a version did. */
 void job_print_diff(struct cmd *c, const struct job_diff *d, bool verbose);

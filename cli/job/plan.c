@@ -264,7 +264,7 @@ cmd_job_plan(struct cmd *c)
         return EXIT_ERROR;
     struct job_findings found = {.errors = {0}};
     job_check(c, f.job, &found);
-    if (job_refuse(c, &found))
+    if (job_refuse(c, f.job, &found))
         return EXIT_ERROR;
     struct job_register_request req = {
         .job = f.job, .diff = diff, .policy_override = policy, .explain = explain};

@@ -133,7 +133,7 @@ cmd_job_run(struct cmd *c)
         return print_job(c, f.job);
     struct job_findings found = {.errors = {0}};
     job_check(c, f.job, &found);
-    return job_refuse(c, &found) ? 1 : run_submit(c, &o, &f);
+    return job_refuse(c, f.job, &found) ? 1 : run_submit(c, &o, &f);
 }
 
 /* --- validate --- */
@@ -173,7 +173,7 @@ cmd_job_validate(struct cmd *c)
         drivers = found.drivers;
         found.drivers = found.later = (struct str_list){0}; /* the servers warn of the latter */
     }
-    if (job_refuse(c, &found))
+    if (job_refuse(c, NULL, &found))
         return 1;
     for (size_t i = 0; i < drivers.n; i++)
         cmd_say(c, "%s  * %s", i == 0 ? "Job Warnings:\n" : "", drivers.v[i]);
