@@ -547,7 +547,7 @@ test_hook_dequeue(struct broker *b, const char *job_id, int64_t now_ms, uint64_t
 {
     for (struct entry *x = b->entries; x != NULL; x = x->hh.next)
         if (x->where == W_READY && (str_empty(job_id) || str_eq(x->e->job_id, job_id)))
-            return deliver(b, x, now_ms, ret_token);
+            return broker_deliver(b, x, now_ms, ret_token);
     return NULL;
 }
 

@@ -243,7 +243,7 @@ test_hook_beat(struct heartbeats *h, const struct str_list *node_ids)
         HASH_FIND_STR(h->by_id, node_ids->v[i], b);
         beat_is(h, b, BEAT_OVER, env_mono_ms(h->env));
     }
-    miss(h);
+    heartbeat_miss(h);
     return true;
 }
 
