@@ -22,6 +22,7 @@
 #include "client/warden_link.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 
 enum {
@@ -517,7 +518,7 @@ client_alloc_restart(struct client *c, const char *alloc_id, const char *task, b
     for (size_t i = 0; i < ar->n; i++)
         if (!tr || tr == &ar->tasks[i])
             task_runner_act(&ar->tasks[i],
-                            task_sm_restart(&ar->tasks[i].sm, clock_wall_ns(),
+                            task_sm_restart(&ar->tasks[i].sm, clock_civil_ns(),
                                             "User requested running tasks to restart"));
 }
 

@@ -14,12 +14,14 @@
 #include <limits.h>
 #include <locale.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
+#include "common/civil.h"
 #include "common/mem.h"
 
 int
@@ -322,6 +324,24 @@ int64_t
 clock_wall_ns(void)
 {
     return clock_ns(CLOCK_REALTIME);
+}
+
+static pthread_mutex_t civil_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct civil civil; /* of this process */
+
+int64_t
+clock_civil_ns(void)
+{
+    pthread_mutex_lock(&civil_lock);
+    int64_t now = civil_now(&civil, clock_boot_ns(), clock_wall_ns());
+    pthread_mutex_unlock(&civil_lock);
+    return now;
+}
+
+int64_t
+clock_civil_of(int64_t wall_ns)
+{
+    return wall_ns - (clock_wall_ns() - clock_civil_ns());
 }
 
 void

@@ -39,6 +39,10 @@ int time_parse(const char *s, size_t len, int64_t *ret_ns);
 int64_t clock_mono_ns(void);
 int64_t clock_boot_ns(void);
 int64_t clock_wall_ns(void);
+/* The time of day as this process believes it (civil.h), any thread; and a time that the wall clock
+ * just had, in that. */
+int64_t clock_civil_ns(void);
+int64_t clock_civil_of(int64_t wall_ns);
 
 #define UUID_TEXT 37
 /* Random (version 4) UUID from getrandom(2), lower case. Returns `out`. */

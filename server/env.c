@@ -4,6 +4,7 @@
  */
 #include "server/env.h"
 
+#include "common/num.h"
 #include "net/loop.h"
 
 static int64_t
@@ -24,7 +25,7 @@ static int64_t
 wall_ns(void *arg)
 {
     (void)arg;
-    return clock_wall_ns();
+    return clock_civil_ns();
 }
 
 static uint64_t

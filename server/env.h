@@ -19,7 +19,7 @@ typedef void env_fn(void *arg);
 struct env {
     int64_t (*mono_ns)(void *arg);
     int64_t (*boot_ns)(void *arg); /* as mono_ns, and goes on while the machine is suspended */
-    int64_t (*wall_ns)(void *arg);
+    int64_t (*wall_ns)(void *arg); /* the time of day, without its jumps: common/civil.h */
     uint64_t (*random)(void *arg);
     void (*new_id)(void *arg, char out[UUID_TEXT]);
     /* As loop_post, timer_start, timer_stop and loop_work of net/loop.h. */

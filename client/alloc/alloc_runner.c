@@ -17,6 +17,7 @@
 #include "client/task/limits_int.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 
 static void alloc_runner_step(struct alloc_core *a);
@@ -134,7 +135,7 @@ refresh_status(struct alloc_runner *ar)
             if (ar->tasks[i].sm.t->state->finished_at > ar->ended_ns)
                 ar->ended_ns = ar->tasks[i].sm.t->state->finished_at;
         if (ar->ended_ns == 0)
-            ar->ended_ns = clock_wall_ns();
+            ar->ended_ns = clock_civil_ns();
     }
 }
 
@@ -150,9 +151,9 @@ carry_out(struct alloc_runner *ar, const struct alloc_verdict *v)
         struct task_runner *tr = &ar->tasks[i];
         unsigned acts = 0;
         if (v[i].kill)
-            acts = task_sm_kill(&tr->sm, clock_wall_ns(), v[i].why, v[i].sibling, no_delay);
+            acts = task_sm_kill(&tr->sm, clock_civil_ns(), v[i].why, v[i].sibling, no_delay);
         else if (v[i].start)
-            acts = task_sm_start(&tr->sm, clock_wall_ns());
+            acts = task_sm_start(&tr->sm, clock_civil_ns());
         task_runner_act(tr, acts);
         any = any || acts != 0;
     }
@@ -234,7 +235,7 @@ alloc_runner_make(struct allocs *in, struct client_alloc *rec, struct client_tas
         const struct task *task = tg->tasks.v[i];
         struct client_task *t = record_for(tasks, n, task->name);
         if (!t)
-            t = task_sm_new_record(ar, task->name, clock_wall_ns());
+            t = task_sm_new_record(ar, task->name, clock_civil_ns());
         talloc_steal(ar, t);
         task_runner_init(&ar->tasks[i], &ar->a, &task_events, task, t);
     }
@@ -386,7 +387,7 @@ alloc_runner_begin_anew(struct alloc_runner *ar, const char *why)
     /* all are marked before one that is dead already could be started */
     ar->stepping = true;
     for (size_t i = 0; i < ar->n; i++)
-        task_runner_act(&ar->tasks[i], task_sm_rewind(&ar->tasks[i].sm, clock_wall_ns(), why));
+        task_runner_act(&ar->tasks[i], task_sm_rewind(&ar->tasks[i].sm, clock_civil_ns(), why));
     ar->stepping = false;
     alloc_runner_step(&ar->a);
 }

@@ -84,7 +84,8 @@ health_judge(const struct health_in *in, int64_t *ret_at)
         if (s->failed || (str_eq(s->state, "dead") && !done_well(m)))
             return HEALTH_BAD;
         waits = waits || !(str_eq(s->state, "running") || done_well(m));
-        since = s->started_at > since ? s->started_at : since;
+        if (s->started_at <= in->now) /* else by a clock that was set back since */
+            since = s->started_at > since ? s->started_at : since;
     }
     int64_t good = waits ? INT64_MAX : health_later(since, in->policy.min_ns);
     int64_t end = health_deadline(in);
@@ -114,7 +115,8 @@ health_reason(const void *ctx, const struct health_in *in, size_t i)
         return NULL; /* another one is the cause */
     if (!str_eq(s->state, "running"))
         return mem_printf(ctx, "Task not running by healthy_deadline of %s", max);
-    int64_t since = s->started_at > in->began ? s->started_at : in->began;
+    bool later_than_began = s->started_at > in->began && s->started_at <= in->now;
+    int64_t since = later_than_began ? s->started_at : in->began;
     if (health_later(since, in->policy.min_ns) > health_deadline(in))
         return mem_printf(
             ctx, "Task not running for min_healthy_time of %s by healthy_deadline of %s", min, max);

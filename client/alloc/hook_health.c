@@ -9,6 +9,7 @@
 #include "client/alloc/health.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 
 enum {
@@ -101,7 +102,7 @@ hook_health_look(struct alloc_runner *ar)
     timer_stop(TAKE(h->timer));
     if (ar->a.stopped || ar->a.rec->stopping || alloc_server_terminal(a) || hook_health_told(ar))
         return;
-    int64_t now = clock_wall_ns();
+    int64_t now = clock_civil_ns();
     if (h->began == 0 || !str_eq(h->deployment, a->deployment_id)) {
         str_copy(h->deployment, sizeof(h->deployment), str_or(a->deployment_id, ""));
         h->began = now;

@@ -14,6 +14,7 @@
 #include "client/task/launch.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 
 struct network_hook {
@@ -170,7 +171,7 @@ hook_network_follow(struct alloc_runner *ar)
     for (size_t i = 0; i < ar->n; i++) {
         struct task_runner *tr = &ar->tasks[i];
         if (tr->driver && tr->driver->can->launch)
-            tr->act(tr, task_sm_restart(&tr->sm, clock_wall_ns(),
+            tr->act(tr, task_sm_restart(&tr->sm, clock_civil_ns(),
                                         "the network of the group was made again"));
     }
 }

@@ -19,6 +19,7 @@
 #include "client/warden_link.h"
 #include "common/fd.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "fingerprint/fingerprint.h"
 #include "isolation/bpf/read.h"
@@ -211,7 +212,7 @@ fill_cpu(const void *ctx, struct task_runner *tr, struct cpu_stats *cpu,
     int64_t system = cg->system_us >= 0 ? cg->system_us : sums->total.system_us;
     if (cg->user_us < 0 && sums->n == 0)
         return;
-    cpu_sample_add(&tr->cpu, clock_wall_ns(), tr->sm.t->state->started_at, user, system);
+    cpu_sample_add(&tr->cpu, clock_civil_ns(), tr->sm.t->state->started_at, user, system);
     cpu->user_mode = tr->cpu.user_pct;
     cpu->system_mode = tr->cpu.system_pct;
     cpu->percent = tr->cpu.user_pct + tr->cpu.system_pct;
@@ -333,7 +334,7 @@ static struct task_resource_usage *
 task_usage(const void *ctx, struct task_runner *tr, bool pids)
 {
     struct task_resource_usage *u = mem_new(ctx, struct task_resource_usage);
-    u->timestamp = clock_wall_ns();
+    u->timestamp = clock_civil_ns();
     u->resource_usage = mem_new(u, struct resource_usage);
     u->resource_usage->memory_stats = new_memory(u);
     u->resource_usage->cpu_stats = mem_new(u, struct cpu_stats);
@@ -416,7 +417,7 @@ stats_alloc(struct allocs *allocs, const void *ctx, const char *alloc_id, const 
         return err_set(e, -ERR_NOT_FOUND, "allocation \"%s\" has no task \"%.100s\"", ar->a.id,
                        task);
     struct alloc_resource_usage *u = mem_new(ctx, struct alloc_resource_usage);
-    u->timestamp = clock_wall_ns();
+    u->timestamp = clock_civil_ns();
     u->resource_usage = mem_new(u, struct resource_usage);
     u->resource_usage->memory_stats = new_memory(u);
     u->resource_usage->cpu_stats = mem_new(u, struct cpu_stats);
@@ -546,7 +547,7 @@ stats_host(struct ground *g, struct host_cpus **last, const void *ctx)
 {
     auto_mem void *tmp = mem_ctx("host stats");
     struct host_stats *h = mem_new(ctx, struct host_stats);
-    h->timestamp = clock_wall_ns();
+    h->timestamp = clock_civil_ns();
     host_memory(tmp, h);
     if (!*last)
         *last = mem_new(g, struct host_cpus);

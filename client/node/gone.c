@@ -36,7 +36,7 @@ void
 gone_collected(struct gone_set *s, const char *id, uint64_t index, const char *why)
 {
     struct gone *g = gone_note_one(s, id, index);
-    g->collected_ns = clock_wall_ns();
+    g->collected_ns = clock_civil_ns();
     mem_free(g->why);
     g->why = mem_strdup(g, why);
 }

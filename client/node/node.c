@@ -7,6 +7,7 @@
 #include "api/terms.h"
 #include "client/warden_link.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "drivers/driver.h"
 #include "fingerprint/fingerprint.h"
@@ -55,7 +56,7 @@ add_driver(struct ground *g, const struct driver *d, const struct driver_host *h
         info->health_description = g->link->trouble;
     }
     info->health_description = mem_strdup(info, str_or(info->health_description, ""));
-    info->update_time = clock_wall_ns();
+    info->update_time = clock_civil_ns();
     char *attr = mem_printf(tmp, "driver.%s", d->can->name);
     for (size_t i = 0; info->healthy && i < info->attributes.n; i++)
         fingerprint_set(g->node, info->attributes.v[i].k, info->attributes.v[i].v);

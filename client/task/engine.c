@@ -111,7 +111,7 @@ static void
 on_said(void *arg, const char *text)
 {
     struct task_runner *tr = arg;
-    tr->act(tr, task_sm_note(&tr->sm, clock_wall_ns(), TASK_EVENT_DRIVER, text));
+    tr->act(tr, task_sm_note(&tr->sm, clock_civil_ns(), TASK_EVENT_DRIVER, text));
 }
 
 static const struct engine_events events = {.started = on_started,
@@ -292,7 +292,7 @@ on_resized(void *arg, const struct err *e)
     if (!tr->ar->stopped && (e || tr->limits_new))
         tr->act(tr,
                 task_sm_note(
-                    &tr->sm, clock_wall_ns(), TASK_EVENT_DRIVER,
+                    &tr->sm, clock_civil_ns(), TASK_EVENT_DRIVER,
                     e ? mem_printf(tmp, "new limits failed, the next start has them: %s", e->text)
                       : "limits changed"));
     tr->limits_new = false;

@@ -6,6 +6,7 @@
 #include "api/isolation.h"
 #include "client/task/task_int.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "isolation/confine/seccomp.h"
 #include "isolation/launch/record.h"
@@ -37,7 +38,7 @@ hook_denied_note(struct task_runner *tr, const struct task_record *rec)
     if (times == d->times)
         return;
     d->times = times;
-    d->told_ns = clock_wall_ns();
+    d->told_ns = clock_civil_ns();
     auto_mem void *tmp = mem_ctx("denied");
     tr->act(tr, task_sm_note(&tr->sm, d->told_ns, TASK_EVENT_DENIED,
                              mem_printf(tmp, "Denied system calls: %s",
@@ -54,7 +55,7 @@ hook_denied_look(void *arg)
     auto_mem void *tmp = mem_ctx("record");
     struct task_record *rec = NULL;
     d->timer = timer_start(tr->ar->g->loop, DENIED_LOOK_MS, hook_denied_look, tr);
-    bool quiet = d->told_ns != 0 && clock_wall_ns() - d->told_ns < HOOK_QUIET_NS;
+    bool quiet = d->told_ns != 0 && clock_civil_ns() - d->told_ns < HOOK_QUIET_NS;
     if (!quiet && record_read(tmp, tr->proc.record, &rec) == 0)
         hook_denied_note(tr, rec);
 }

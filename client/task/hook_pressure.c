@@ -6,6 +6,7 @@
 #include "client/task/limits_int.h"
 #include "common/fd.h"
 #include "common/mem.h"
+#include "common/num.h"
 
 enum { WATCHES = 3 };
 
@@ -43,7 +44,7 @@ on_pressure(void *arg, int fd, unsigned events)
         hook_pressure_unwatch(p);
         return;
     }
-    int64_t now = clock_wall_ns();
+    int64_t now = clock_civil_ns();
     if (p->told_ns != 0 && now - p->told_ns < HOOK_QUIET_NS)
         return;
     p->told_ns = now;

@@ -9,12 +9,13 @@
 #include "client/warden_link.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 
 static void
 limits_note(struct task_runner *tr, const char *text)
 {
-    tr->act(tr, task_sm_note(&tr->sm, clock_wall_ns(), TASK_EVENT_DRIVER, text));
+    tr->act(tr, task_sm_note(&tr->sm, clock_civil_ns(), TASK_EVENT_DRIVER, text));
 }
 
 void

@@ -16,6 +16,7 @@
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "isolation/launch/record.h"
 
@@ -276,7 +277,7 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
         /* nothing */
     } else if (runs) {
         int64_t started = r->msg->records.n > 0 ? r->msg->records.v[0]->started_at : 0;
-        tr->up->started(tr, started != 0 ? started : clock_wall_ns());
+        tr->up->started(tr, started != 0 ? clock_civil_of(started) : clock_civil_ns());
     } else if (process_unreachable(e)) {
         /* It may have happened: ask when the warden is back. */
         tr->proc.want_adopt = true;

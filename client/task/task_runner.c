@@ -13,6 +13,7 @@
 #include "client/warden_link.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 
 static void launch_continue(struct task_runner *tr);
@@ -56,13 +57,13 @@ static void
 task_runner_exited(struct task_runner *tr, const struct task_exit *x)
 {
     task_hooks_exited(tr, x);
-    after_end(tr, task_sm_exited(&tr->sm, clock_wall_ns(), rand_u64(), x));
+    after_end(tr, task_sm_exited(&tr->sm, clock_civil_ns(), rand_u64(), x));
 }
 
 static void
 task_runner_vanished(struct task_runner *tr)
 {
-    after_end(tr, task_sm_vanished(&tr->sm, clock_wall_ns()));
+    after_end(tr, task_sm_vanished(&tr->sm, clock_civil_ns()));
 }
 
 /* --- the launch chain --- */
@@ -75,7 +76,7 @@ launch_failed(struct task_runner *tr, const char *type, const char *why, bool re
     log_warn("client", "task did not start", "alloc_id", tr->ar->id, "task", name_of(tr), "error",
              why, NULL);
     task_runner_act(
-        tr, task_sm_start_failed(&tr->sm, clock_wall_ns(), rand_u64(), type, why, recoverable));
+        tr, task_sm_start_failed(&tr->sm, clock_civil_ns(), rand_u64(), type, why, recoverable));
 }
 
 static void
@@ -83,7 +84,7 @@ given_up(struct task_runner *tr)
 {
     tr->launching = false;
     task_hooks_stop(tr);
-    task_runner_act(tr, task_sm_aborted(&tr->sm, clock_wall_ns()));
+    task_runner_act(tr, task_sm_aborted(&tr->sm, clock_civil_ns()));
 }
 
 static void
@@ -91,7 +92,7 @@ task_runner_started(struct task_runner *tr, int64_t started_ns)
 {
     tr->launching = false;
     tr->sm.t->state->paused = "";
-    task_runner_act(tr, task_sm_started(&tr->sm, clock_wall_ns(), started_ns));
+    task_runner_act(tr, task_sm_started(&tr->sm, clock_civil_ns(), started_ns));
     task_hooks_poststart(tr);
 }
 
@@ -145,7 +146,7 @@ task_runner_note_wait(struct task_runner *tr)
     if (tr->sm.t->phase != TASK_LAUNCHING || !why || tr->waits == why)
         return;
     tr->waits = why;
-    task_runner_act(tr, task_sm_note(&tr->sm, clock_wall_ns(), TASK_EVENT_DRIVER, why));
+    task_runner_act(tr, task_sm_note(&tr->sm, clock_civil_ns(), TASK_EVENT_DRIVER, why));
 }
 
 static void
@@ -191,7 +192,7 @@ on_timer(void *arg)
 {
     struct task_runner *tr = arg;
     tr->timer = NULL;
-    task_runner_act(tr, task_sm_timer(&tr->sm, clock_wall_ns()));
+    task_runner_act(tr, task_sm_timer(&tr->sm, clock_civil_ns()));
 }
 
 static void
@@ -201,8 +202,8 @@ task_runner_rearm(struct task_runner *tr)
     tr->timer = NULL;
     if (tr->sm.t->deadline == 0)
         return;
-    int64_t left = tr->sm.t->deadline - clock_wall_ns();
-    int64_t ms = left <= 0 ? 0 : (left + NS_PER_MS - 1) / NS_PER_MS;
+    int64_t left = task_sm_left(&tr->sm, clock_civil_ns());
+    int64_t ms = (left + NS_PER_MS - 1) / NS_PER_MS;
     tr->timer = timer_start(tr->ar->g->loop, ms, on_timer, tr);
 }
 
@@ -248,10 +249,10 @@ task_runner_adopted(struct task_runner *tr, int64_t started_ns, bool over)
     tr->launching = false;
     if (over) {
         if (launched && started_ns != 0)
-            task_runner_act(tr, task_sm_started(&tr->sm, clock_wall_ns(), started_ns) &
+            task_runner_act(tr, task_sm_started(&tr->sm, clock_civil_ns(), started_ns) &
                                     ~(unsigned)(TASK_ACT_SIGNAL | TASK_ACT_FORCE));
     } else if (launched) {
-        task_runner_act(tr, task_sm_started(&tr->sm, clock_wall_ns(), started_ns));
+        task_runner_act(tr, task_sm_started(&tr->sm, clock_civil_ns(), started_ns));
     } else {
         end_it(tr);
         if (tr->sm.t->phase != TASK_FORCED)
@@ -365,7 +366,7 @@ task_runner_signal(struct task_runner *tr, int sig, client_done *done, void *arg
 {
     char name[16];
     struct asked *op = asked_new(tr, done, arg);
-    task_runner_act(tr, task_sm_signaled(&tr->sm, clock_wall_ns(), signal_name(sig, name),
+    task_runner_act(tr, task_sm_signaled(&tr->sm, clock_civil_ns(), signal_name(sig, name),
                                          "User requested signal"));
     tr->handle->signal(tr, sig, on_answered, op);
 }
@@ -378,7 +379,7 @@ on_paused(void *arg, const struct err *e)
     bool was = !str_empty(tr->sm.t->state->paused);
     if (!e && !tr->ar->stopped && was != op->on) {
         tr->sm.t->state->paused = op->on ? TASK_PAUSED : "";
-        task_runner_act(tr, task_sm_note(&tr->sm, clock_wall_ns(),
+        task_runner_act(tr, task_sm_note(&tr->sm, clock_civil_ns(),
                                          op->on ? TASK_EVENT_PAUSED : TASK_EVENT_RESUMED,
                                          op->on ? "Task paused" : "Task goes on"));
     }

@@ -213,6 +213,8 @@ apply_policy(struct task_sm *m, int64_t now_ns, uint64_t rnd)
     struct client_task *t = m->t;
     if (m->cfg.attempts == 0)
         return not_restarting(m, now_ns, "Policy allows no restarts");
+    if (t->window_start > now_ns) /* by a clock that was set back since */
+        t->window_start = now_ns;
     if (now_ns - t->window_start > m->cfg.interval_ns) {
         t->attempts = 0;
         t->window_start = now_ns;
@@ -425,6 +427,31 @@ task_sm_timer(struct task_sm *m, int64_t now_ns)
     default:
         return 0;
     }
+}
+
+/* The longest time that a phase lasts. */
+static int64_t
+longest(const struct task_sm *m)
+{
+    const struct task_sm_config *c = &m->cfg;
+    int64_t delay = c->mode_delay && c->interval_ns > c->delay_ns ? c->interval_ns : c->delay_ns;
+    switch ((enum task_phase)m->t->phase) {
+    case TASK_DELAY:
+        return delay + delay / 4;
+    case TASK_GRACE:
+        return c->shutdown_delay_ns;
+    case TASK_STOPPING:
+        return c->kill_timeout_ns;
+    default:
+        return INT64_MAX;
+    }
+}
+
+int64_t
+task_sm_left(const struct task_sm *m, int64_t now_ns)
+{
+    int64_t left = m->t->deadline - now_ns, most = longest(m);
+    return left < 0 ? 0 : left < most ? left : most;
 }
 
 static void

@@ -112,6 +112,9 @@ unsigned task_sm_vanished(struct task_sm *m, int64_t now_ns);
 /* The timer for t->deadline is over, whatever the wall clock says now; the next deadline is by that
  * clock. */
 unsigned task_sm_timer(struct task_sm *m, int64_t now_ns);
+/* Until t->deadline, which is not 0; never longer than its phase lasts: the clock may have been set
+ * back while no agent ran. */
+int64_t task_sm_left(const struct task_sm *m, int64_t now_ns);
 /* Ends it for good. `sibling`: the failed task's name, for TASK_KILL_SIBLING. Idempotent. */
 unsigned task_sm_kill(struct task_sm *m, int64_t now_ns, enum task_kill_reason why,
                       const char *sibling, bool no_shutdown_delay);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/buf.h"
+#include "common/civil.h"
 #include "common/digest.h"
 #include "common/err.h"
 #include "common/fd.h"
@@ -577,6 +578,53 @@ START_TEST(keyed_hashes)
 }
 END_TEST
 
+/* The clock is set at `at` (seconds since boot) by `by`; the time of day at `then`, beside what it
+ * would be without. */
+START_TEST(jumps_of_the_clock)
+{
+    enum { HOUR = 3600, MONTH = 30 * 24 * HOUR };
+    const int64_t year_2026 = 1782000000;
+    static const struct {
+        int64_t wall; /* of the boot; 0: in 2026 */
+        struct {
+            int64_t at, by;
+        } sets[3];
+        int64_t then, beside;
+    } rows[] = {
+        {0, {{0, 0}}, 100000, 0},
+        {0, {{100, 4}}, 101, 4}, /* corrections */
+        {0, {{100, -4}}, 101, -4},
+        {0, {{100, HOUR}}, 101, 0}, /* doubted */
+        {0, {{100, HOUR}}, 690, 0},
+        {0, {{100, HOUR}}, 710, HOUR}, /* believed */
+        {0, {{100, -HOUR}}, 690, 0},
+        {0, {{100, -HOUR}}, 710, -HOUR},
+        {0, {{100, HOUR}, {400, -HOUR}}, 100000, 0}, /* and back */
+        {0, {{100, HOUR}, {600, 60}}, 1190, 0},        /* another one begins anew */
+        {0, {{100, HOUR}, {600, 60}}, 1220, HOUR + 60},
+        {0, {{100, MONTH}}, MONTH / 6, 0},
+        {0, {{100, MONTH}}, MONTH / 6 + 200, MONTH},
+        {10, {{30, 1782000000}}, 31, 1782000000}, /* a machine without a clock: at once */
+        {10, {{30, HOUR}}, 31, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct civil c = {0};
+        int64_t boot = rows[i].wall ? rows[i].wall : year_2026, now = 0;
+        for (int64_t t = 1; t <= rows[i].then; t++) {
+            int64_t wall = boot + t;
+            for (size_t k = 0; k < ARRAY_LEN(rows[i].sets); k++)
+                wall += t >= rows[i].sets[k].at ? rows[i].sets[k].by : 0;
+            now = civil_now(&c, t * NS_PER_S, wall * NS_PER_S);
+        }
+        ck_assert_msg(now == (boot + rows[i].then + rows[i].beside) * NS_PER_S, "row %zu: %lld", i,
+                      (long long)(now / NS_PER_S - boot - rows[i].then));
+    }
+    int64_t a = clock_civil_ns(), b = clock_civil_of(clock_wall_ns());
+    ck_assert(b >= a && b - a < 5 * NS_PER_S);
+}
+END_TEST
+
 TEST_SUITE("common", integers, durations, sizes_and_times, uuid_and_crc, strings, tame, buffers,
            errors, files, options, log_lines, quotes_of_a_message_are_not_escaped,
-           journal_fields, journal_stalls, notifications, digests, frames, keyed_hashes)
+           journal_fields, journal_stalls, notifications, digests, frames, keyed_hashes,
+           jumps_of_the_clock)

@@ -47,6 +47,9 @@ static const struct row {
      HEALTH_BAD,
      0,
      {"Task not running for min_healthy_time of 10s by healthy_deadline of 1m0s"}},
+    /* it started by a clock that was set back since: the time begins with the look at it */
+    {{{0, 0, 'r', 3600}}, 1, 9, HEALTH_OPEN, 10, {0}},
+    {{{0, 0, 'r', 3600}}, 1, 10, HEALTH_GOOD, 0, {0}},
     {{{0, 0, 'p', 0}}, 1, 60, HEALTH_BAD, 0, {"Task not running by healthy_deadline of 1m0s"}},
     /* a restart that waits is no failure, and the time begins again */
     {{{0, 0, 'p', 3}}, 1, 20, HEALTH_OPEN, 60, {0}},

@@ -130,6 +130,32 @@ START_TEST(mode_delay_waits_for_the_window)
 }
 END_TEST
 
+/* While no agent runs, or for long. */
+START_TEST(a_clock_that_was_set_back)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct task_sm m = machine(ctx);
+    const int64_t back = T0 - 30 * 24 * 3600 * S;
+    run(&m, T0);
+    end(&m, T0 + S, 1);
+    ck_assert_int_eq(task_sm_left(&m, T0 + 2 * S), 3 * S);
+    ck_assert_int_eq(task_sm_left(&m, T0 + 9 * S), 0);
+    ck_assert_int_eq(task_sm_left(&m, back), 5 * S); /* the delay and its jitter */
+    m.cfg.mode_delay = true;
+    run(&m, back);
+    end(&m, back + S, 1);
+    run(&m, back + 2 * S);
+    end(&m, back + 3 * S, 1); /* no attempt is left, until the interval is over */
+    ck_assert_int_eq(m.t->phase, TASK_DELAY);
+    ck_assert(m.t->deadline <= back + 75 * S);
+    ck_assert_int_eq(task_sm_left(&m, back - 3600 * S), 75 * S);
+    run(&m, back + 62 * S);
+    (void)task_sm_kill(&m, back + 63 * S, TASK_KILL_STOP, NULL, true);
+    ck_assert_int_eq(m.t->phase, TASK_STOPPING);
+    ck_assert_int_eq(task_sm_left(&m, back), 5 * S);
+}
+END_TEST
+
 START_TEST(no_attempts)
 {
     auto_mem void *ctx = mem_ctx("t");
@@ -413,8 +439,8 @@ START_TEST(survives_the_disk)
 END_TEST
 
 TEST_SUITE("task_sm", batch_success_ends, service_success_restarts, attempts_run_out, window_resets,
-           mode_delay_waits_for_the_window, no_attempts, jitter_is_at_most_a_quarter, roles,
-           kill_sequence, shutdown_delay_comes_first, clock_set_back,
+           mode_delay_waits_for_the_window, a_clock_that_was_set_back, no_attempts,
+           jitter_is_at_most_a_quarter, roles, kill_sequence, shutdown_delay_comes_first, clock_set_back,
            kill_before_start_and_in_delay, kill_while_launching, operator_restart_is_not_counted,
            kill_wins_over_restart, start_failures, an_end_that_is_not_its_own_is_not_counted,
            what_was_asked_for_wins_over_the_machine, events_are_bounded,
