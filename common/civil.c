@@ -8,7 +8,7 @@ enum { DOUBT_PART = 6 };
 #define SET_NS (1577836800 * S) /* 2020-01-01 */
 
 static int64_t
-apart(int64_t a, int64_t b)
+civil_apart(int64_t a, int64_t b)
 {
     return a > b ? a - b : b - a;
 }
@@ -23,11 +23,11 @@ doubt_ns(int64_t jump_ns)
 int64_t
 civil_now(struct civil *c, int64_t boot_ns, int64_t wall_ns)
 {
-    int64_t offset = wall_ns - boot_ns, jump = apart(offset, c->offset_ns);
+    int64_t offset = wall_ns - boot_ns, jump = civil_apart(offset, c->offset_ns);
     bool first_set = boot_ns + c->offset_ns < SET_NS && wall_ns >= SET_NS;
     if (!c->known || jump <= STEP_NS || first_set) {
         *c = (struct civil){.known = true, .offset_ns = offset};
-    } else if (!c->doubting || apart(offset, c->doubted_ns) > STEP_NS) {
+    } else if (!c->doubting || civil_apart(offset, c->doubted_ns) > STEP_NS) {
         c->doubting = true;
         c->doubted_ns = offset;
         c->since_ns = boot_ns;

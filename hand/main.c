@@ -17,6 +17,8 @@
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/notify.h"
+#include "common/num.h"
 #include "common/opt.h"
 #include "common/str.h"
 #include "hand/hand.h"
@@ -159,6 +161,13 @@ on_signal(void *arg, int sig)
     loop_stop(arg);
 }
 
+static void
+on_watchdog(void *arg)
+{
+    (void)notify_send("WATCHDOG=1");
+    (void)timer_start(arg, notify_watchdog_ns() / 2 / NS_PER_MS, on_watchdog, arg);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -194,7 +203,7 @@ main(int argc, char **argv)
     struct hands all = {0};
     r = main_prepare(loop, &all, policy, &e);
     if (r < 0) {
-        log_error(ROOM, e.text, NULL);
+        notify_failure(mem_printf(ctx, "paddock-hand: %s", e.text));
         return 1;
     }
     loop_on_signal(loop, SIGTERM, on_signal, loop);
@@ -204,6 +213,9 @@ main(int argc, char **argv)
         log_info(ROOM, "ready", "driver", all.v[i].engine->name, "engine",
                  all.v[i].engine->endpoint, NULL);
     }
+    (void)notify_send("READY=1\nSTATUS=Minding containers");
+    if (notify_watchdog_ns() > 0)
+        on_watchdog(loop);
     loop_run(loop);
     return 0; /* what was followed is found again by the next hand */
 }

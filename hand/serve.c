@@ -2,6 +2,8 @@
  *
  * The agent's requests, as routes; an engine has the name of its driver:
  *
+ *   GET    /v1/ping                            200: this hand does not stand still
+ *   GET    /v1/ENGINE/stay                     no answer: the connection is as long as the hand is
  *   GET    /v1/ENGINE/info                     is the engine there, and what is it: HandInfo
  *   PUT    /v1/ENGINE/task/ALLOC/TASK          HandTask: made anew and started -> lines of HandNews
  *   GET    /v1/ENGINE/task/ALLOC/TASK          HandState; 404: there is none
@@ -60,6 +62,7 @@ struct order { /* a request that is carried out; freed with its answer */
     bool swept;   /* what is left under its name was removed */
     bool telling; /* the answer has begun */
     bool gone;    /* nobody waits any more */
+    bool stays;   /* it is not answered */
     bool queued;  /* it is one of hand.orders */
     bool begun;   /* ... and no other one of its task is before it */
 };
@@ -667,7 +670,9 @@ on_close(void *user)
 {
     struct order *j = user;
     j->gone = true;
-    if (j->spec && j->queued && !j->begun) {
+    if (j->stays) {
+        serve_fail(j, 503, "nobody waits");
+    } else if (j->spec && j->queued && !j->begun) {
         serve_fail(j, 503, "nobody waits");
     } else if (j->pull) { /* what is here of the image stays with the engine */
         pull_cancel(TAKE(j->pull));
@@ -755,6 +760,10 @@ void
 hand_serve(void *arg, struct http_req *req)
 {
     static const char prefix[] = "/v1/";
+    if (req->method == METHOD_GET && str_eq(req->path, "/v1/ping")) {
+        http_reply(req, 200, "text/plain", "", 0);
+        return;
+    }
     struct order *j = mem_new(req, struct order);
     char *save = NULL, *rest = strncmp(req->path, prefix, strlen(prefix)) == 0
                                    ? mem_strdup(j, req->path + strlen(prefix))
@@ -765,6 +774,10 @@ hand_serve(void *arg, struct http_req *req)
     const char *what = strtok_r(NULL, "/", &save);
     if (j->h && str_eq(what, "info") && req->method == METHOD_GET) {
         serve_ask(j, "GET", "/version", NULL, on_version);
+        return;
+    }
+    if (j->h && str_eq(what, "stay") && req->method == METHOD_GET) {
+        j->stays = true;
         return;
     }
     j->alloc = strtok_r(NULL, "/", &save);

@@ -431,7 +431,7 @@ task_sm_timer(struct task_sm *m, int64_t now_ns)
 
 /* The longest time that a phase lasts. */
 static int64_t
-longest(const struct task_sm *m)
+task_sm_longest(const struct task_sm *m)
 {
     const struct task_sm_config *c = &m->cfg;
     int64_t delay = c->mode_delay && c->interval_ns > c->delay_ns ? c->interval_ns : c->delay_ns;
@@ -450,7 +450,7 @@ longest(const struct task_sm *m)
 int64_t
 task_sm_left(const struct task_sm *m, int64_t now_ns)
 {
-    int64_t left = m->t->deadline - now_ns, most = longest(m);
+    int64_t left = m->t->deadline - now_ns, most = task_sm_longest(m);
     return left < 0 ? 0 : left < most ? left : most;
 }
 

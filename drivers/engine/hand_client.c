@@ -59,15 +59,6 @@ static void send_end(void *arg);
 
 /* --- asking --- */
 
-struct http_client *
-hand_client(const struct engine_place *p)
-{
-    struct err e = ERR_INIT;
-    struct http_client *c = http_client_new(p->loop, p->hand, &e);
-    ASSERT(c); /* a path of ours */
-    return c;
-}
-
 void
 hand_target(struct buf *b, const struct engine_place *p, const char *verb)
 {
@@ -294,6 +285,7 @@ start_now(void *arg)
 {
     struct engine_task *t = arg;
     t->again = NULL;
+    hand_expect(&t->at);
     buf_reset(&t->line);
     mem_free(t->news);
     hand_client_ask(t, &t->main, "",
@@ -390,6 +382,7 @@ send_end(void *arg)
     struct engine_task *t = arg;
     auto_mem void *tmp = mem_ctx("verb");
     t->end_again = NULL;
+    hand_expect(&t->at);
     if (t->step != OVER)
         hand_client_ask(t, &t->side, mem_printf(tmp, "/end?signal=%d", t->end_signal),
                         &(struct http_ask){

@@ -13,7 +13,8 @@ struct engine_task *hand_start(const struct engine_place *p, const struct hand_t
 struct engine_task *hand_adopt(const struct engine_place *p, const struct driver_input *in,
                                const struct engine_events *up, void *arg);
 struct engine_watch *hand_watch(const struct engine_place *p, engine_told *told, void *arg);
-void hand_unwatch(struct engine_watch *w); /* both: info.c */
+void hand_unwatch(struct engine_watch *w);
+void hand_expect(const struct engine_place *p); /* something waits for the hand; all: info.c */
 void hand_signal(struct engine_task *t, int sig, engine_done *done, void *arg);
 void hand_pause(struct engine_task *t, bool on, engine_done *done, void *arg);
 void hand_resize(struct engine_task *t, const struct hand_task *limits, engine_done *done,
@@ -26,7 +27,7 @@ void hand_close(struct engine_task *t);
 void hand_net_make(const struct engine_place *p, const struct hand_network *n,
                    engine_net_made *done, void *arg); /* network.c */
 void hand_net_remove(const struct engine_place *p, engine_done *done, void *arg);
-struct http_client *hand_client(const struct engine_place *p);
+struct http_client *hand_client(const struct engine_place *p); /* info.c */
 /* The target of a request about a task. */
 void hand_target(struct buf *b, const struct engine_place *p, const char *verb);
 const struct engine_place *hand_place(const struct engine_task *t);

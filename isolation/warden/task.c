@@ -289,8 +289,8 @@ kill_tree(struct wtask *t, bool shim)
     } else if (t->shim_pid > 0 && t->shim.fd >= 0 && pidfd_signal(t->shim.fd, 0) == 0) {
         proc_kill_descendants(t->shim_pid);
     }
-    if (shim && t->shim.fd >= 0)
-        (void)pidfd_signal(t->shim.fd, SIGKILL);
+    if (t->shim.fd >= 0) /* which reports nothing where somebody has stopped it */
+        (void)pidfd_signal(t->shim.fd, shim ? SIGKILL : SIGCONT);
 }
 
 /* Without root and without a shim: its children are nobody's descendants any more, but carry the

@@ -178,6 +178,46 @@ def a_broken_file_ends_nothing_that_ran():
     purge("kept")
 
 
+def a_stopped_agent_is_replaced():
+    """By the watchdog of its unit; the tasks are the same."""
+    submit("kept", "exec sleep 1000000")
+    before = processes("kept", 1)
+    pid = show("paddock", "MainPID")
+    os.kill(int(pid), signal.SIGSTOP)
+    until(lambda: show("paddock", "MainPID") not in (pid, "0") and ready(), "another agent")
+    assert processes("kept", 1) == before
+    purge("kept")
+
+
+def a_stopped_holder_can_be_stopped():
+    os.kill(int(show("paddock-tasks", "MainPID")), signal.SIGSTOP)
+    sh("systemctl", "restart", "paddock-tasks")
+    until(ready, "ready node")
+    submit("again", "exec sleep 1000000")
+    allocs("again", "running")
+    purge("again")
+
+
+def a_policy_that_hangs():
+    """What starts again goes on with the last good one."""
+    submit("kept", "exec sleep 1000000")
+    before = processes("kept", 1)
+    drop_in = "/run/systemd/system/paddock-policy.service.d"
+    os.makedirs(drop_in, exist_ok=True)
+    with open(f"{drop_in}/hangs.conf", "w") as f:
+        f.write("[Service]\nExecStart=\nExecStart=/bin/sleep 1000000\n")
+    try:
+        sh("systemctl", "daemon-reload")
+        kill9("paddock", "paddock-warden")
+        until(ready, "ready node")
+        assert processes("kept", 1) == before
+    finally:
+        os.remove(f"{drop_in}/hangs.conf")
+        sh("systemctl", "daemon-reload")
+    sh("systemctl", "reload", "paddock")
+    purge("kept")
+
+
 def starts_soon_after_stops():
     for i in range(ROUNDS):
         submit("soon", "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1000000 & done; wait", count=3)
@@ -194,4 +234,5 @@ def starts_soon_after_stops():
 CASES = {1: [tasks_survive, end_during_absence_is_reported, tasks_unit_restart_is_like_a_reboot,
              tasks_end_with_a_killed_holder_and_come_back, stopping_the_tasks_unit_ends_them,
              a_start_waits_for_what_a_stop_left, one_unit_is_started_beside_the_others,
-             a_broken_file_ends_nothing_that_ran, starts_soon_after_stops]}
+             a_broken_file_ends_nothing_that_ran, a_stopped_agent_is_replaced, a_stopped_holder_can_be_stopped,
+             a_policy_that_hangs, starts_soon_after_stops]}
