@@ -138,6 +138,21 @@ cmd_job_run(struct cmd *c)
 
 /* --- validate --- */
 
+/* The job that is registered under that ID is of another kind: a plan is refused as `run` is. */
+static bool
+cannot_become(struct cmd *c, const struct job *job)
+{
+    struct job_register_request req = {.job = codec_clone(c, &type_job, job)};
+    const struct change ch = {.target = api_target(c, "/v1/job/%/plan", job->id, NULL),
+                              .body_type = &type_job_register_request,
+                              .body = &req};
+    struct err e = ERR_INIT;
+    if (api_send(c, &ch, NULL, &e) >= 0)
+        return false;
+    cmd_warn(c, "Error validating job: %s", e.text);
+    return true;
+}
+
 int
 cmd_job_validate(struct cmd *c)
 {
@@ -173,7 +188,7 @@ cmd_job_validate(struct cmd *c)
         drivers = found.drivers;
         found.drivers = found.later = (struct str_list){0}; /* the servers warn of the latter */
     }
-    if (job_refuse(c, NULL, &found))
+    if (job_refuse(c, NULL, &found) || (strict && cannot_become(c, f.job)))
         return 1;
     for (size_t i = 0; i < drivers.n; i++)
         cmd_say(c, "%s  * %s", i == 0 ? "Job Warnings:\n" : "", drivers.v[i]);

@@ -341,7 +341,8 @@ prepare_plan(struct write *w, struct state_txn *t, struct err *e)
     struct sched_view_state v;
     struct admitted a;
 
-    if (job_admit_or_refuse(w, t, req->job, &a, e) < 0)
+    if (job_admit_or_refuse(w, t, req->job, &a, e) < 0 ||
+        children_may_become(a.old, a.job, e) < 0)
         return e->code;
     job_preserve(w->ctx, a.job, a.old, req);
     resp->warnings = job_warnings_text(w->ctx, &a.warnings);
