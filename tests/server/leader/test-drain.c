@@ -551,7 +551,9 @@ sim_operator(struct world *w, struct rng *r)
     for (size_t i = 0; i < w->h->nodes.n; i++)
         draining += w->h->nodes.v[i]->drain_strategy != NULL;
     if (n->drain_strategy == NULL && draining < 2 && rng_below(r, 6) == 0) {
-        drain(w, n->name, deadlines[rng_below(r, ARRAY_LEN(deadlines))], rng_below(r, 3) == 0);
+        /* one after the other: compilers differ in the order of arguments, and a seed is for all */
+        bool ignore_system = rng_below(r, 3) == 0;
+        drain(w, n->name, deadlines[rng_below(r, ARRAY_LEN(deadlines))], ignore_system);
     } else if (rng_below(r, 10) == 0) {
         n->drain_strategy = NULL; /* disabled, or opened again after a drain */
         n->scheduling_eligibility = NODE_ELIGIBLE;
