@@ -326,6 +326,12 @@ cmd_agent_info(struct cmd *c)
 
 /* --- version, gc --- */
 
+#ifdef __aarch64__
+#define ARCHITECTURE "arm64"
+#else
+#define ARCHITECTURE "amd64"
+#endif
+
 int
 cmd_version(struct cmd *c)
 {
@@ -333,7 +339,7 @@ cmd_version(struct cmd *c)
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.max = 0}, &rc))
         return rc;
-    cmd_say(c, "Paddock v%s", PACKAGE_VERSION);
+    cmd_say(c, "Paddock v%s (%s)", PACKAGE_VERSION, ARCHITECTURE);
     cmd_say(c, "Nomad v%s (the interface it speaks)", NOMAD_VERSION);
     return 0;
 }
