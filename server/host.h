@@ -57,6 +57,8 @@ struct server_config {
     unsigned workers;        /* scheduler workers; 0: default */
     /* Tells what no node would run of a valid job; any thread. NULL: nothing. */
     void (*admit)(const void *ctx, const struct job *job, struct str_list *errors);
+    /* Whether the caller may see and change what is in a namespace; any thread. NULL: everybody. */
+    bool (*may)(const struct rpc_envelope *env, const char *ns);
     int64_t eval_nack_ms;    /* a worker's time for an evaluation; default BROKER_NACK_MS */
 };
 

@@ -11,13 +11,24 @@
 #include "common/mem.h"
 
 /* There are no tokens yet, so everybody may do everything. To be asked: whether the bearer of
- * env->auth_token has the capability method->cap, in the namespace `ns` where the method has one
- * (RPC_NS). */
+ * env->auth_token has the capability of the method there. */
+bool
+call_may(const struct server *s, const struct rpc_envelope *env, const char *ns)
+{
+    const struct server_config *cfg = server_cfg(s);
+
+    return cfg->may == NULL || cfg->may(env, str_or(ns, NS_DEFAULT));
+}
+
+/* Asks for the namespace that a call names. Where an id names an object, the object's own is asked
+ * for, and in a list of all namespaces each row's. */
 int
 authorize(const struct call *c, struct err *e)
 {
-    (void)c;
-    (void)e;
+    bool named = (c->method->flags & RPC_NS) && !(c->method->flags & RPC_NS_OF_OBJECT);
+
+    if (named && !str_eq(c->ns, NS_ALL) && !call_may(c->s, c->env, c->ns))
+        return err_set(e, -ERR_FORBIDDEN, "Permission denied");
     return 0;
 }
 

@@ -113,6 +113,7 @@ void read_saw(struct read *r, const char *id, uint64_t modify_index);
 
 const char *read_id(const struct read *r); /* of an IdRequest */
 const char *read_ns(const struct read *r);
+/* What is in the namespace belongs into the answer: the call asks for it, and its caller may. */
 bool read_ns_matches(const struct read *r, const char *ns);
 
 /* --- writes --- */
@@ -146,12 +147,20 @@ struct write_row {
     bool here; /* prepare() runs on the loop: it does not grow with job, fleet or state */
 };
 
+/* The object of that id, owned by w->ctx; NULL: there is none where the caller may. */
+#define write_object(w, t, TABLE, id)                                                              \
+    ({                                                                                             \
+        __auto_type _row = state_get((t), (w)->ctx, TABLE, str_or((id), ""));                      \
+        _row != NULL && call_may((w)->s, (w)->env, _row->namespace) ? _row : NULL;                 \
+    })
 /* A new UUID. */
 const char *write_new_id(struct write *w);
 /* A reply() of methods that answer with the index alone. */
 void write_reply_index(struct write *w, uint64_t index, struct fsm_result *res);
 
 /* --- what several need --- */
+/* The caller may see and change what is in the namespace (authorize.c). */
+bool call_may(const struct server *s, const struct rpc_envelope *env, const char *ns);
 /* The node has proved itself in this call: it is reached over the connection of that. Loop thread.
  */
 void way_note(struct server *s, struct rpc_call *call, const char *node_id);

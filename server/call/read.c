@@ -293,7 +293,10 @@ read_ns(const struct read *r)
 bool
 read_ns_matches(const struct read *r, const char *ns)
 {
-    return str_eq(read_ns(r), NS_ALL) || str_eq(read_ns(r), str_or(ns, NS_DEFAULT));
+    bool all = !(r->method->flags & RPC_NS) || (r->method->flags & RPC_NS_OF_OBJECT) != 0 ||
+               str_eq(read_ns(r), NS_ALL);
+
+    return (all || str_eq(read_ns(r), str_or(ns, NS_DEFAULT))) && call_may(r->s, r->env, ns);
 }
 
 void *
@@ -402,6 +405,9 @@ read_one(struct read *r, struct state_txn *t, struct err *e)
     r->lean = read_lean(r, f->sub, f->sub);
     void *(*get)(struct read *, struct state_txn *) = r->row->get ? r->row->get : read_object;
     void *obj = get(r, t);
+    const char *const *ns = obj != NULL ? type_member(f->sub, obj, "Namespace") : NULL;
+    if (ns != NULL && !read_ns_matches(r, *ns)) /* as if there were none */
+        obj = NULL;
     void **to = type_member(r->method->resp, read_resp(r), f->wire);
     if (obj != NULL && (r->list->part == 0 || !put_json(r, t, f->sub, obj))) {
         if (TAKE(r->lean) != NULL)

@@ -11,12 +11,6 @@ enum { GET_ALLOCS_ROOM = 64 << 10 }; /* of a frame, for what is between allocati
 
 /* --- allocations --- */
 
-static bool
-list_takes(const struct read *r, const void *whole)
-{
-    return read_ns_matches(r, ((const struct allocation *)whole)->namespace);
-}
-
 static void
 list_finish(struct read *r, struct state_txn *t, void *whole, void *row)
 {
@@ -42,7 +36,6 @@ const struct read_row read_alloc_list = {.tables = STATE_BIT(STATE_ALLOCS),
                                          .order = ORDER_CREATE,
                                          .hex = true,
                                          .by = STATE_ALLOCS_BY_CREATE,
-                                         .takes = list_takes,
                                          .finish = list_finish,
                                          ALLOC_ROWS_LEAN,
                                          .whole = list_whole};
@@ -162,7 +155,7 @@ static int
 prepare_stop(struct write *w, struct state_txn *t, struct err *e)
 {
     const struct alloc_stop_request *req = w->req;
-    struct allocation *a = state_alloc(t, w->ctx, str_or(req->alloc_id, ""));
+    struct allocation *a = write_object(w, t, ALLOCS, req->alloc_id);
     const struct job *j = a ? state_alloc_job(t, a) : NULL;
 
     if (j == NULL)
@@ -193,8 +186,7 @@ eval_list_takes(const struct read *r, const void *whole)
     const struct list_request *req = r->req;
     const struct evaluation *ev = whole;
 
-    return read_ns_matches(r, ev->namespace) &&
-           (str_empty(req->status) || str_eq(req->status, ev->status)) &&
+    return (str_empty(req->status) || str_eq(req->status, ev->status)) &&
            (str_empty(req->job_id) || str_eq(req->job_id, ev->job_id));
 }
 

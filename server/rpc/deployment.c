@@ -9,18 +9,11 @@
 
 /* --- reads --- */
 
-static bool
-list_takes(const struct read *r, const void *whole)
-{
-    return read_ns_matches(r, ((const struct deployment *)whole)->namespace);
-}
-
 const struct read_row read_deployment_list = {.tables = STATE_BIT(STATE_DEPLOYMENTS),
                                               .run = read_list,
                                               .order = ORDER_CREATE,
                                               .hex = true,
                                               .by = STATE_DEPLOYMENTS_BY_CREATE,
-                                              .takes = list_takes,
                                               .needs = ""};
 
 const struct read_row read_deployment_get_deployment = {.tables = STATE_BIT(STATE_DEPLOYMENTS),
@@ -108,7 +101,7 @@ deployment_read_active(struct write *w, struct state_txn *t, const char *id, con
         err_set(e, -ERR_INVALID, "missing deployment ID");
         return NULL;
     }
-    struct deployment *d = state_deployment(t, w->ctx, id);
+    struct deployment *d = write_object(w, t, DEPLOYMENTS, id);
     if (d == NULL)
         err_set(e, -ERR_NOT_FOUND, "deployment not found");
     else if (!deployment_active(d))

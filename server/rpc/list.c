@@ -151,7 +151,8 @@ rows_take(struct rows *l, const void *whole)
 {
     const struct read_row *row = l->r->row;
 
-    if (l->over || (row->takes != NULL && !row->takes(l->r, whole)) ||
+    if (l->over || (l->ns_at != 0 && !read_ns_matches(l->r, text_at(l, l->ns_at))) ||
+        (row->takes != NULL && !row->takes(l->r, whole)) ||
         (l->filter != NULL && !filter_match(l->filter, whole)))
         return false;
     if (l->r->meta->n < l->max)

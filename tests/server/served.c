@@ -10,6 +10,8 @@ const char node_id[] = "11111111-1111-4111-8111-111111111111";
 const char node_secret[] = "22222222-2222-4222-8222-222222222222";
 const struct rpc_envelope as_node = {.node_id = node_id, .node_secret = node_secret};
 
+bool (*world_may)(const struct rpc_envelope *env, const char *ns);
+
 static void
 stopped(void *arg)
 {
@@ -28,6 +30,7 @@ world_open_with(const char *dir, int64_t heartbeat_ms)
         .name = "test.global",
         .rpc_addr = "127.0.0.1:4647",
         .dev = true,
+        .may = world_may,
     };
     struct err e = ERR_INIT;
     size_t n;

@@ -561,7 +561,103 @@ START_TEST(a_node_proves_itself_in_each_call)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("server", 60, a_node_proves_itself_in_each_call,
+static bool refuse;
+
+static bool
+may_unless_refused(const struct rpc_envelope *env, const char *ns)
+{
+    (void)env;
+    ck_assert_str_eq(ns, "default");
+    return !refuse;
+}
+
+/* A request of the type that names the one job, or what belongs to it. */
+static void *
+request_of(struct world *w, const struct rpc_method *m, const char *const ids[4])
+{
+    static const char *const of[] = {"Job.", "Alloc.", "Eval.", "Deployment."};
+    void *req = type_new(w, m->req);
+    struct job **job = type_member(m->req, req, "Job");
+
+    if (job != NULL && m->req == &type_job_register_request)
+        *job = the_job(w, ids[0], 2);
+    const char **id = type_member(m->req, req, "ID");
+    for (size_t i = 0; id != NULL && i < ARRAY_LEN(of); i++)
+        if (str_prefix(m->name, of[i]))
+            *id = ids[i];
+    if (m->id == RPC_NODE_GET_ALLOCS)
+        *id = node_id;
+    static const char *const named[] = {"JobID", "AllocID", "EvalID", "DeploymentID"};
+    for (size_t i = 0; i < ARRAY_LEN(named); i++)
+        if ((id = type_member(m->req, req, named[i])) != NULL && m->req != &type_list_request)
+            *id = ids[i];
+    if ((id = type_member(m->req, req, "Context")) != NULL)
+        *id = "all";
+    struct str_list *healthy = type_member(m->req, req, "HealthyAllocationIDs");
+    if (healthy != NULL)
+        *healthy = (struct str_list){(const char **)(uintptr_t)&ids[1], 1};
+    return req;
+}
+
+/* False: the call failed, or it reads and what it says is nothing of the job. */
+static bool
+tells_of_the_job(struct world *w, const struct rpc_method *m, const char *const ids[4], const char *ns)
+{
+    const struct rpc_envelope env = {.namespace = ns};
+    const void *resp = call_with(w, m->id, request_of(w, m, ids), &env);
+    auto_buf struct buf b = BUF_INIT(4 << 20);
+
+    if (resp == NULL || !(m->flags & RPC_READ))
+        return resp != NULL;
+    json_encode(&b, m->resp, resp, 0);
+    bool told = false;
+    for (size_t i = 0; i < 4; i++)
+        told |= strstr(buf_str(&b), ids[i]) != NULL;
+    return told;
+}
+
+/* Every method that is in a namespace, walked from the table of methods: who may not, is told of nothing
+ * there and changes nothing. */
+START_TEST(nothing_goes_around_the_question_who_may)
+{
+    world_may = may_unless_refused;
+    struct world *w = world_open(tmp_dir());
+    world_may = NULL;
+    node_up(w);
+    struct job *j = the_job(w, "hidden-job", 1);
+    await_eval(w, run_job(w, j)->eval_id);
+    const struct alloc_list_stub *a = allocs_of(w, "hidden-job")->allocations.v[0];
+    struct id_request jr = {.id = "hidden-job"};
+    struct list_request lr = {0};
+    const struct deployment_list_response *dl = CALL(w, RPC_DEPLOYMENT_LIST, deployment_list_response, &lr);
+    ck_assert_uint_gt(dl->deployments.n, 0);
+    const char *const ids[] = {"hidden-job", a->id, a->eval_id, dl->deployments.v[0]->id};
+    size_t walked = 0, told = 0;
+
+    for (size_t i = 0; i < api_methods_n; i++) {
+        const struct rpc_method *m = &api_methods[i];
+        bool of = m->of == &type_job || m->of == &type_allocation || m->of == &type_evaluation;
+        if (m->id == RPC_JOB_VALIDATE || (!(m->flags & RPC_NS) && !of))
+            continue; /* a validation says what it was given */
+        walked++;
+        uint64_t index = CALL(w, RPC_JOB_GET_JOB, job_response, &jr)->job->modify_index;
+        refuse = true;
+        ck_assert_msg(!tells_of_the_job(w, m, ids, NULL), "%s", m->name);
+        if (m->flags & RPC_READ)
+            ck_assert_msg(!tells_of_the_job(w, m, ids, "*"), "%s of all namespaces", m->name);
+        refuse = false;
+        const struct job *now = CALL(w, RPC_JOB_GET_JOB, job_response, &jr)->job;
+        ck_assert_msg(now != NULL && now->modify_index == index && !now->stop, "%s changed it", m->name);
+        if (m->flags & RPC_READ)
+            told += tells_of_the_job(w, m, ids, NULL);
+    }
+    ck_assert_uint_gt(walked, 30);
+    ck_assert_uint_gt(told, 15); /* the same requests, of who may */
+    world_close(w);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("server", 60, nothing_goes_around_the_question_who_may, a_node_proves_itself_in_each_call,
                    an_evaluated_job_tells_its_index, what_is_not_there_is_deregistered_already,
                    what_changes_nothing_tells_the_index_of_the_state,
                    a_member_has_an_id_that_stays_and_the_tags_of_nomad,
