@@ -18,7 +18,7 @@ def busybox_root(where):
     os.makedirs(f"{root}/bin", exist_ok=True)
     if not os.path.exists(f"{root}/bin/busybox"):
         subprocess.run(["cp", BUSYBOX, f"{root}/bin/busybox"], check=True)
-        for a in "sh cat dd df echo env grep hostname id kill ln ls mkdir nc printf rmdir seq sleep stty tail true tty httpd".split():
+        for a in "sh cat dd df echo env grep hostname id kill ln ls mkdir nc printf rmdir seq sleep stty tail tar true tty httpd".split():
             os.symlink("busybox", f"{root}/bin/{a}")
     return root
 
