@@ -31,11 +31,28 @@ def agent_has_no_privilege():
 
 
 def exposure_is_low():
-    for unit, limit in (("paddock", 2.0), ("paddock-policy", 3.0), ("paddock-warden", 10.0)):
+    for unit, limit in (("paddock", 1.7), ("paddock-policy", 1.9), ("paddock-tasks-clear", 2.1), ("paddock-tasks", 2.6),
+                        ("paddock-hand", 3.9), ("paddock-warden", 8.7)):
         text = sh("systemd-analyze", "security", "--no-pager", f"{unit}.service")
         value = float(re.search(r"exposure level for \S+: ([0-9.]+)", text).group(1))
         print(f"# exposure of {unit}.service: {value}")
         assert value <= limit, text
+
+
+def the_hand_starts_within_its_unit():
+    """Without an engine: whoever turned one on has the hand before dockerd."""
+    text = read("/etc/paddock.d/vm.hcl")
+    reload(text + '\nplugin "docker" {\n  config {\n    enabled = true\n  }\n}\n')
+    sh("systemctl", "start", "paddock-hand")
+    until(lambda: any('"docker"' in str(e) or "docker" in str(e.get("MESSAGE")) for e in journal("-b", "-u", "paddock-hand")), "word of the hand")
+    status = read(f"/proc/{show('paddock-hand', 'MainPID')}/status")
+    got = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    assert int(got["CapEff"], 16) == 0 and int(got["CapBnd"], 16) == 0, status
+    assert got["NoNewPrivs"] == "1" and got["Seccomp"] == "2", status
+    less = [e["MESSAGE"] for e in journal("-u", "paddock-hand", "-b") if "its own confinement" in str(e.get("MESSAGE"))]
+    assert not less, less
+    sh("systemctl", "stop", "paddock-hand")
+    reload(text + "\n")
 
 
 def a_job_runs_and_systemd_sees_it():
@@ -99,5 +116,5 @@ def watchdog_restarts_a_hung_agent():
     until(ready, "ready node")
 
 
-CASES = {1: [units_start_in_order, agent_has_no_privilege, exposure_is_low, a_job_runs_and_systemd_sees_it,
+CASES = {1: [units_start_in_order, agent_has_no_privilege, exposure_is_low, the_hand_starts_within_its_unit, a_job_runs_and_systemd_sees_it,
              the_journal_has_fields, policy_is_taken_up_by_reload, watchdog_restarts_a_hung_agent]}
