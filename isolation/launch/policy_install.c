@@ -36,6 +36,11 @@ static int
 make_dir(const struct policy *p, const char *path, mode_t mode, bool agents, struct err *e)
 {
     int r = dir_make(AT_FDCWD, path, mode);
+    if (r == -EROFS) /* most of all by the unit, which may write where its lines say */
+        return err_set(e, -ERR_FORBIDDEN,
+                       "make \"%s\": it is read-only here: give paddock-policy.service and "
+                       "paddock.service a drop-in with [Service] ReadWritePaths=%s",
+                       path, p->data_dir);
     if (r < 0)
         return err_errno(e, -r, "make \"%s\"", path);
     auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

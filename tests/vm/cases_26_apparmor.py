@@ -104,6 +104,8 @@ def the_contributed_ones_hold():
     with unit_profile("paddock", "paddock-agent", "paddock-warden", "paddock"):
         for unit, profile in (("paddock", "paddock-agent"), ("paddock-warden", "paddock-warden")):
             assert profile_of(show(unit, "MainPID")) == f"{profile} (enforce)", unit
+        node = request("GET", "/v1/node/" + request("GET", "/v1/nodes")[0]["ID"])
+        assert node["Attributes"]["os.version"] == read("/etc/debian_version"), node["Attributes"]
         out = ran("free", None)
         assert out[0] == "paddock-shim (enforce)" and "free" in out, out
         submit("stays", "exec sleep 1000000")

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A walk of random steps of systemctl over our units, in every state of the others: each is obeyed, no unit fails, and as
+long as the holder is the same one, the tasks are the same processes. The walk prints its seed, PADDOCK_SEED repeats it; the
+long form has 500 steps."""
+import glob
+import os
+import random
+import subprocess
+
+from vm import *
+
+STEPS = 500 if LONG else 12
+LOOK = 6  # steps between two looks whether all comes back
+# what is isolated: with our units and without; the machine's own targets wait for the service that runs this
+TARGETS = {"walk.target": "Wants=paddock.service paddock-warden.service paddock-tasks.service\n", "bare.target": ""}
+ALL = UNITS + ["paddock-policy"]
+
+
+def payloads():
+    """{(pid, its start)} of tasks that have begun: before that, a launch may be taken back."""
+    found = set()
+    for procs in glob.glob(f"{TASKS}/*/t/task/cgroup.procs"):
+        try:
+            for pid in read(procs).split():
+                if read(f"/proc/{pid}/cmdline") == "sleep\0" "1000000\0" and (start := start_time(pid)):
+                    found.add((pid, start))
+        except OSError:  # it went meanwhile
+            pass
+    return found
+
+
+def holder():
+    pid = show("paddock-tasks", "MainPID")
+    return (pid, start_time(pid)) if pid != "0" else None
+
+
+def step(rng):
+    verb = rng.choice(["start", "restart", "stop", "start", "enable --now", "isolate"])
+    if verb == "isolate":
+        return ["isolate", rng.choice(list(TARGETS))]
+    some = rng.sample(ALL, rng.randint(1, 3))
+    if verb == "enable --now":
+        some = [u for u in some if u != "paddock-policy"] or ["paddock"]  # which is not to be enabled
+    return [*verb.split(), *some]
+
+
+def left_by(command, before, was):
+    is_now, units = holder(), [show(u, "ActiveState") for u in ALL]
+    assert not any(u == "failed" for u in units), (command, units)
+    if is_now == was and was:
+        lost = before - payloads()
+        assert not lost, f"{command}: {lost} ended under the same holder"
+    elif was:
+        alive = {p for p in before if start_time(p[0]) == p[1]}
+        assert not alive, f"{command}: {alive} outlived their holder"
+
+
+def all_comes_back(job):
+    sh("systemctl", "start", *UNITS)
+    until(ready, "ready node")
+    until(lambda: len(payloads()) == 3, "three tasks")
+    for name, count in ("walked", 3), ("polite", 1):
+        for a in allocs(name, "running", count):
+            assert a["TaskStates"]["t"]["Restarts"] == 0 and a["ID"] in job, a
+    assert len(glob.glob(f"{TASKS}/*-*")) == 4, glob.glob(f"{TASKS}/*")
+
+
+def write_targets():
+    os.makedirs("/run/systemd/system/vm-run.service.d", exist_ok=True)
+    with open("/run/systemd/system/vm-run.service.d/walk.conf", "w") as f:
+        f.write("[Unit]\nIgnoreOnIsolate=yes\n")
+    for name, wants in TARGETS.items():
+        with open(f"/run/systemd/system/{name}", "w") as f:
+            f.write(f"[Unit]\nRequires=basic.target\nWants=dbus.service systemd-logind.service\nAfter=basic.target\nAllowIsolate=yes\n{wants}")
+    sh("systemctl", "daemon-reload")
+
+
+def a_walk_over_the_units():
+    seed = random.SystemRandom().randrange(1 << 32)
+    if os.path.exists("/root/tests/seed"):
+        seed = int(read("/root/tests/seed"))
+    print(f"# seed {seed}, {STEPS} steps", flush=True)
+    rng = random.Random(seed)
+    write_targets()
+    enabled = sh("systemctl", "is-enabled", *UNITS, check=False).split()
+    sh("systemctl", "enable", "--now", *UNITS)
+    until(ready, "ready node")
+    submit("walked", "exec sleep 1000000", count=3)
+    submit("polite", "trap 'exit 0' TERM; while :; do sleep 1 & wait; done", kind="batch")
+    job = {a["ID"] for a in allocs("walked", "running", 3) + allocs("polite", "running")}
+    done = []
+    try:
+        for i in range(STEPS):
+            command = step(rng)
+            done.append(" ".join(command))
+            before, was = {p for p in payloads()}, holder()
+            p = subprocess.run(["systemctl", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=DEADLINE_S,
+                               check=False)
+            assert p.returncode == 0, (command, p.returncode, p.stdout)
+            until(lambda: "paddock" not in sh("systemctl", "list-jobs", "--no-legend", "--no-pager"), "an end of all jobs")
+            left_by(command, before, was)  # an isolate waits for what begins, and not for what ends
+            if i % LOOK == LOOK - 1:
+                all_comes_back(job)
+    except BaseException:
+        print(f"# seed {seed}, the last steps: {done[-6:]}", flush=True)
+        raise
+    all_comes_back(job)
+    purge("walked")
+    purge("polite")
+    for unit, how in zip(UNITS, enabled):
+        if how != "enabled":
+            sh("systemctl", "disable", unit)
+    until(lambda: len(glob.glob(f"{TASKS}/*-*/t/task")) == 0, "empty tasks unit")
+    sh("systemctl", "reset-failed")
+
+
+CASES = {1: [a_walk_over_the_units]}
