@@ -12,6 +12,11 @@
 #include "common/mem.h"
 #include "common/str.h"
 
+enum {
+    REFS_MAX = 4096, /* references of a task that are looked at; a client looks at all */
+    REFS_TOLD = 64   /* names of a task that are told */
+};
+
 struct refs {
     const void *ctx;
     const struct job *job;
@@ -19,6 +24,7 @@ struct refs {
     const struct task *task;
     struct str_list *errors;
     struct str_list seen;
+    size_t n;
 };
 
 static const char *const of_ports[] = {"NOMAD_PORT_", "NOMAD_IP_", "NOMAD_ADDR_",
@@ -104,7 +110,7 @@ static void
 refs_judge(struct refs *r, const char *name)
 {
     const char *what = NULL;
-    if (str_map_get(&r->task->env, name))
+    if (r->seen.n >= REFS_TOLD || r->n++ >= REFS_MAX || str_map_get(&r->task->env, name))
         return;
     for (size_t i = 0; i < ARRAY_LEN(of_ports); i++) {
         size_t n = strlen(of_ports[i]);

@@ -666,7 +666,57 @@ START_TEST(an_id_is_as_long_as_the_pages_say)
 }
 END_TEST
 
-TEST_SUITE("validate", defaults_of_a_service, batch_and_inheritance,
+START_TEST(a_config_refers_to_ports_and_meta_that_the_job_has)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct job *j = parse(
+        ctx, "{\"ID\":\"j\",\"Type\":\"batch\",\"Meta\":{\"a.b\":\"1\",\"x-y\":\"2\"},"
+             "\"ParameterizedJob\":{\"MetaRequired\":[\"in\"],\"MetaOptional\":[\"opt\"]},"
+             "\"TaskGroups\":[{\"Name\":\"g\",\"Meta\":{\"of-group\":\"3\"},"
+             "\"Networks\":[{\"DynamicPorts\":[{\"Label\":\"web-ui\"}]}],\"Tasks\":["
+             "{\"Name\":\"t\",\"Driver\":\"exec\",\"Env\":{\"NOMAD_META_own\":\"x\"},"
+             "\"Config\":{\"command\":\"/bin/x\",\"args\":["
+             "\"${NOMAD_PORT_web_ui}${NOMAD_META_a.b} ${NOMAD_META_X_Y}\","
+             "\"${NOMAD_ADDR_web_ui} ${NOMAD_META_in} ${NOMAD_META_opt} ${NOMAD_META_OF_GROUP}\","
+             "\"${NOMAD_META_own} ${NOMAD_PORT_u_db} ${FOO} $${x} ${NOMAD_TASK_NAME} ${meta.nope}\"]}},"
+             "{\"Name\":\"u\",\"Driver\":\"exec\",\"Resources\":{\"Networks\":[{\"DynamicPorts\":["
+             "{\"Label\":\"db\"}]}]},\"Config\":{\"args\":[\"${NOMAD_PORT_db}\"]}}]}]}");
+    struct str_list errors = {0}, warnings = {0};
+    int r = job_validate(ctx, j, NULL, &errors, &warnings);
+    ck_assert_msg(r == 0, "%s", errors.n ? errors.v[0] : "?");
+    struct value *args = value_list(ctx), *labels = value_map(ctx), *config = value_map(ctx);
+    static const char *const texts[] = {"${NOMAD_PORT_db} ${NOMAD_IP_x}",
+                                        "a ${NOMAD_PORT_db} ${NOMAD_META_nope}",
+                                        "${NOMAD_PORT_web-ui} ${NOMAD_META_x-y}"};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        value_list_add(args, value_str(ctx, texts[i]));
+    value_map_set(labels, "k${NOMAD_META_A_B}${NOMAD_META_Nope}", value_str(ctx, "x"));
+    value_map_set(config, "args", args);
+    value_map_set(config, "labels", labels);
+    j->task_groups.v[0]->tasks.v[0]->config = config;
+    ck_assert_int_eq(job_validate(ctx, j, NULL, &errors, &warnings), -ERR_INVALID);
+    static const char *const names[] = {"NOMAD_PORT_db",     "NOMAD_IP_x",     "NOMAD_META_nope",
+                                        "NOMAD_PORT_web-ui", "NOMAD_META_x-y", "NOMAD_META_A_B",
+                                        "NOMAD_META_Nope"};
+    ck_assert_uint_eq(errors.n, ARRAY_LEN(names));
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        ck_assert_msg(strstr(errors.v[i], mem_printf(ctx, "${%s}, and ", names[i])) != NULL, "%s",
+                      errors.v[i]);
+    /* very many cost no time, and some are told */
+    struct value *many = value_list(ctx), *large = value_map(ctx);
+    for (int n = 0; n < 200000; n++)
+        value_list_add(many, value_str(ctx, mem_printf(ctx, "${NOMAD_META_n%d}", n)));
+    value_map_set(large, "args", many);
+    j->task_groups.v[0]->tasks.v[0]->config = large;
+    errors.n = 0;
+    ck_assert_int_eq(job_validate(ctx, j, NULL, &errors, &warnings), -ERR_INVALID);
+    ck_assert_uint_ge(errors.n, 64);
+    ck_assert_uint_le(errors.n, 70);
+}
+END_TEST
+
+TEST_SUITE("validate", a_config_refers_to_ports_and_meta_that_the_job_has, defaults_of_a_service,
+           batch_and_inheritance,
            a_machine_goes_where_its_accelerator_is, of_nomad, empty_is_null, bounds, sealed_files,
            an_environment_that_no_launch_takes_is_refused,
            ports_count_with_every_variable_that_they_make,
