@@ -20,9 +20,19 @@ def processes():
     return [x for x in sh("ps", "-eo", "pid,args").splitlines() if re.search(r"paddock(-|$| )", x) and "vm_tests" not in x]
 
 
+def typed(begin, end=None):
+    """Types what README.md prints from one command up to another, as root."""
+    block = next(b for b in read("/mnt/package/README.md").split("```sh\n") if b.startswith("sudo apt install ./paddock"))
+    text = block.split("```")[0]
+    text = text[text.index(begin):text.index(end) if end else None]
+    return sh("sh", "-ec", 'cd /run/typed; sudo() { "$@"; }\n' + text)
+
+
 def the_package_starts_nothing():
     before_it.update(files())
-    sh("dpkg", "-i", "/mnt/package/1.deb")
+    os.makedirs("/run/typed")
+    os.symlink("/mnt/package/1.deb", "/run/typed/paddock_0.1.0-1_amd64.deb")
+    typed("sudo apt install", "printf")
     for unit in UNITS + ["paddock-hand", "paddock-policy"]:
         assert show(unit, "ActiveState") == "inactive" and show(unit, "LoadState") == "loaded", unit
         assert sh("systemctl", "is-enabled", unit, check=False).strip() in ("disabled", "static"), unit
@@ -30,6 +40,14 @@ def the_package_starts_nothing():
     owner = os.stat("/var/lib/paddock/client")
     assert owner.st_uid == int(sh("id", "-u", "paddock")) and owner.st_mode & 0o777 == 0o700, owner
     assert not processes(), processes()
+
+
+def three_commands_make_a_client():
+    typed("printf")
+    assert show("paddock", "ActiveState") == "active"
+    assert not request("GET", "/v1/agent/self")["config"]["Server"]["Enabled"]
+    sh("systemctl", "stop", *UNITS)
+    os.remove("/etc/paddock.d/node.hcl")
 
 
 def a_configuration_and_one_command_make_a_node():
@@ -91,6 +109,7 @@ def a_purge_leaves_the_user_alone():
     assert sh("id", "-un", "paddock").strip() == "paddock"
 
 
-CASES = {1: [the_package_starts_nothing, a_configuration_and_one_command_make_a_node,
+CASES = {1: [the_package_starts_nothing, three_commands_make_a_client,
+             a_configuration_and_one_command_make_a_node,
              an_upgrade_leaves_the_tasks_alone, a_removal_ends_all_and_keeps_the_data,
              installed_again_it_goes_on, a_purge_leaves_the_user_alone]}
