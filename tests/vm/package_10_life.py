@@ -6,8 +6,8 @@ import re
 from vm import *
 
 HCL = "/etc/paddock.d/paddock.hcl"
-# what a package leaves anywhere: dpkg's own records, logs, caches, copies of the user's line, the user itself
-KEPT = re.compile(r"/(var/(log|cache|tmp|lib/(dpkg|systemd|dbus|private)|backups)|run|tmp|root|dev|proc|sys|mnt)(/|$)"
+# what a package leaves anywhere: records of dpkg and apt, logs, caches, copies of the user's line, the user itself
+KEPT = re.compile(r"/(var/(log|cache|tmp|lib/(apt|dpkg|systemd|dbus|private)|backups)|run|tmp|root|dev|proc|sys|mnt)(/|$)"
                   r"|/etc/(passwd|group|shadow|gshadow)-?$|.*/__pycache__(/|$)")
 before_it = set()
 
