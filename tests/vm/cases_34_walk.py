@@ -75,8 +75,18 @@ def write_targets():
     sh("systemctl", "daemon-reload")
 
 
+def remove_targets():
+    """What wants a unit keeps systemd from forgetting it: the cases behind this one see none of it."""
+    sh("systemctl", "stop", *TARGETS)
+    for name in TARGETS:
+        os.unlink(f"/run/systemd/system/{name}")
+    os.unlink("/run/systemd/system/vm-run.service.d/walk.conf")
+    os.rmdir("/run/systemd/system/vm-run.service.d")
+    sh("systemctl", "daemon-reload")
+
+
 def a_walk_over_the_units():
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = random.SystemRandom().randrange(1 << 32) if LONG else 3169082536  # the lane's is the same each time
     if os.path.exists("/root/tests/seed"):
         seed = int(read("/root/tests/seed"))
     print(f"# seed {seed}, {STEPS} steps", flush=True)
@@ -112,6 +122,7 @@ def a_walk_over_the_units():
             sh("systemctl", "disable", unit)
     until(lambda: len(glob.glob(f"{TASKS}/*-*/t/task")) == 0, "empty tasks unit")
     sh("systemctl", "reset-failed")
+    remove_targets()
 
 
 CASES = {1: [a_walk_over_the_units]}

@@ -52,6 +52,7 @@ def the_commands_of_the_readme():
         sh("systemd-sysusers")
         sh("systemd-tmpfiles", "--create", "paddock.conf")
         sh("tar", "-C", "/etc", "-xf", ASIDE)
+        os.remove(ASIDE)
         sh("chgrp", "-R", "paddock", "/etc/paddock.d")
         sh("systemctl", "start", "paddock")
         until(ready, "ready node")
