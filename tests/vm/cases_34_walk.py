@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A walk of random steps of systemctl over our units, in every state of the others: each is obeyed, no unit fails, and as
-long as the holder is the same one, the tasks are the same processes. The walk prints its seed, PADDOCK_SEED repeats it; the
-long form has 500 steps."""
+long as the holder is the same one, the tasks are the same processes. The walk prints its seed, PADDOCK_SEED repeats it. It is a
+part of the long form alone."""
 import glob
 import os
 import random
@@ -9,7 +9,7 @@ import subprocess
 
 from vm import *
 
-STEPS = 500 if LONG else 12
+STEPS = 500
 LOOK = 6  # steps between two looks whether all comes back
 # what is isolated: with our units and without; the machine's own targets wait for the service that runs this
 TARGETS = {"walk.target": "Wants=paddock.service paddock-warden.service paddock-tasks.service\n", "bare.target": ""}
@@ -86,7 +86,7 @@ def remove_targets():
 
 
 def a_walk_over_the_units():
-    seed = random.SystemRandom().randrange(1 << 32) if LONG else 3169082536  # the lane's is the same each time
+    seed = random.SystemRandom().randrange(1 << 32)
     if os.path.exists("/root/tests/seed"):
         seed = int(read("/root/tests/seed"))
     print(f"# seed {seed}, {STEPS} steps", flush=True)
@@ -125,4 +125,4 @@ def a_walk_over_the_units():
     remove_targets()
 
 
-CASES = {1: [a_walk_over_the_units]}
+CASES = {1: [a_walk_over_the_units]} if LONG else {}
