@@ -158,8 +158,8 @@ listen_to_servers(struct roles *r, struct err *e)
     return r->join ? 0 : err_prefix(e, "serf");
 }
 
-/* Of a server that waits for a cluster: other servers reach it at loopback alone, or on a network
- * that is trusted. */
+/* Hides a server that waits for a cluster: other servers reach it at loopback alone, or on a
+ * network that is trusted. */
 static int
 hide_from_strangers(struct roles *r, struct err *e)
 {

@@ -327,7 +327,7 @@ agent_servers(struct request *a)
         call_server(a, RPC_STATUS_LEADER, mem_new(a, struct empty), peers_done);
 }
 
-/* Of an agent that is a server: its client asks that one and no other. */
+/* Checks addresses for an agent that is a server: its client asks that one and no other. */
 static int
 check_servers(const struct str_list *l, struct err *e)
 {

@@ -22,7 +22,7 @@ struct sandbox_path {
  * no_new_privs. 0, or what this kernel lacks. */
 int sandbox_files(const struct sandbox_path *v, size_t n, struct err *e);
 /* Takes io_uring from the caller and its later threads: an event loop made afterwards does without.
- * One with a ring would end the process when sandbox_calls() refuses that. With no_new_privs. */
+ * A loop with a ring would end the process when sandbox_calls() refuses it. With no_new_privs. */
 int sandbox_rings(struct err *e);
 /* From now on every thread of the process has the filter of seccomp_compile_agent(). */
 int sandbox_calls(struct err *e);

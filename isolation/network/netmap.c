@@ -41,7 +41,7 @@ struct batch {
     uint32_t first, seq;
 };
 
-/* One message: begun by netmap_begin(), its attributes put by the caller, ended by netmap_end(). */
+/* A message: begun by netmap_begin(), its attributes put by the caller, ended by netmap_end(). */
 struct msg {
     struct nlmsghdr *h;
     char buf[NETLINK_BUFFER];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who may make a call: asked once for each, before its method is, and of a node with the snapshot
- * that the method sees. Limits per token belong here as well.
+ * The question who may make a call: asked once for each, before its method is, and of a node with
+ * the snapshot that the method sees. Limits per token belong here as well.
  */
 #include "server/call/call_int.h"
 

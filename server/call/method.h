@@ -113,7 +113,8 @@ void read_saw(struct read *r, const char *id, uint64_t modify_index);
 
 const char *read_id(const struct read *r); /* of an IdRequest */
 const char *read_ns(const struct read *r);
-/* What is in the namespace belongs into the answer: the call asks for it, and its caller may. */
+/* True if an object of the namespace belongs into the answer: the call asks for it, and its caller
+ * may. */
 bool read_ns_matches(const struct read *r, const char *ns);
 
 /* --- writes --- */

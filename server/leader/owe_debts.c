@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the apply thread owes the log (debts.h lives on the loop).
+ * The debts of the apply thread to the log (debts.h lives on the loop).
  */
 #include "common/mem.h"
 #include "server/leader/leader_int.h"
