@@ -290,7 +290,9 @@ static int
 transport_resolve(struct uv_transport *t, const struct addr *a)
 {
     char port[8];
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
+    /* AI_ADDRCONFIG would find nothing where only `lo` is up; addresses out of reach are the last
+     * anyway (RFC 6724) */
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     uv_getaddrinfo_t *req = calloc(1, sizeof(*req));
 
     ASSERT(req != NULL);

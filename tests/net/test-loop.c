@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The event loop: posts from threads, timers, watches, workers, signals, teardown.
+ * The event loop: posts from threads, timers, watches, workers, signals, addresses, teardown.
  */
+#include <errno.h>
+#include <net/if.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/mem.h"
 #include "common/num.h"
 #include "net/addr.h"
 #include "net/loop.h"
+#include "net/stream.h"
 #include "tests/lib/test.h"
 
 static int order[8];
 static int n_order;
+static bool all_closed;
 
 static void
 note(void *arg)
@@ -294,6 +301,33 @@ START_TEST(a_chain_without_delay_starves_nobody)
 }
 END_TEST
 
+static void
+closed(void *arg, int code)
+{
+    *(int *)arg = code;
+    set(&all_closed);
+}
+
+/* A machine where only `lo` is up: nobody listens, but the name is found. */
+START_TEST(localhost_needs_no_network)
+{
+    TEST_NEED("root");
+    static const struct stream_ops ops = {.on_close = closed};
+    struct ifreq q = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    struct addr a = {.host = "localhost", .port = 1};
+    int code = 0;
+    ck_assert_int_eq(unshare(CLONE_NEWNET), 0);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(ioctl(fd, SIOCSIFFLAGS, &q), 0);
+    struct loop *l = loop_new();
+    ck_assert_ptr_nonnull(stream_connect(l, &a, &ops, &code));
+    ck_assert(loop_run_until(l, &all_closed, 10000));
+    ck_assert_int_eq(code, -ECONNREFUSED);
+    loop_free(l);
+    close(fd);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -312,6 +346,7 @@ main(void)
     tcase_add_test(tc, signals_reach_the_loop);
     tcase_add_test_raise_signal(tc, free_aborts_on_an_open_handle, SIGABRT);
     tcase_add_test(tc, addresses);
+    tcase_add_test(tc, localhost_needs_no_network);
     suite_add_tcase(s, tc);
     SRunner *sr = srunner_create(s);
     srunner_set_tap(sr, "-");
