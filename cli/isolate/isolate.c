@@ -220,7 +220,7 @@ end_warden(struct run *x)
 static void
 remove_cgroup(const struct run *x)
 {
-    struct cgroup_root r = {.fd = -1};
+    struct cgroup_root r = {.fd = -1, .lock = -1};
     struct err e = ERR_INIT;
     if (cgroup_root_open(&r, x->policy.cgroup_root, false, &e) == 0) {
         (void)cgroup_kill(r.fd);

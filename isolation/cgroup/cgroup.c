@@ -13,13 +13,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -35,6 +38,7 @@
 #include "isolation/limits.h"
 
 #define OWNER_XATTR "trusted.paddock.owner"
+#define LOCKED_FILE "cgroup.procs"
 
 /* What tasks use; the others stay where they are. */
 static const uint32_t wanted = CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS | CGROUP_IO | CGROUP_CPUSET;
@@ -163,16 +167,54 @@ find_huge(int dirfd, struct cgroup_root *r)
     (void)closedir(dir);
 }
 
-int
-cgroup_root_open(struct cgroup_root *ret, const char *path, bool make, struct err *e)
+static int
+open_root(const char *path, int *ret_fd, struct err *e)
 {
-    if (make && mkdir(path, 0755) < 0 && errno != EEXIST)
-        return err_errno(e, errno, "cannot make the cgroup \"%s\"", path);
     auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return err_errno(e, errno, "cannot open the cgroup \"%s\"", path);
-    if (faccessat(fd, "cgroup.procs", F_OK, 0) < 0)
+    struct statfs fs;
+    if (fstatfs(fd, &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC)
         return err_set(e, -ERR_INVALID, "\"%s\" is not a cgroup (version 2)", path);
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+/* Makes and opens the cgroup with a shared lock, on a file that only root may open for writing:
+ * nobody else can hold up a warden. Its remover has the lock exclusively for that moment, so the
+ * cgroup may be gone before we have the lock: then another one is made. */
+static int
+make_root(const char *path, int *ret_fd, int *ret_lock, struct err *e)
+{
+    for (int tries = 0; tries < WARDEN_LOCK_TRIES_MAX; tries++) {
+        auto_fd int fd = -1;
+        if (mkdir(path, 0755) < 0 && errno != EEXIST)
+            return err_errno(e, errno, "cannot make the cgroup \"%s\"", path);
+        int r = open_root(path, &fd, e);
+        if (r < 0 && r != -ENOENT)
+            return r;
+        if (r < 0)
+            err_clear(e);
+        auto_fd int lock = fd >= 0 ? openat(fd, LOCKED_FILE, O_WRONLY | O_CLOEXEC) : -1;
+        if (lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+            (void)poll(NULL, 0, WARDEN_RETRY_MS);
+        } else if (fd >= 0 && faccessat(fd, LOCKED_FILE, F_OK, 0) == 0) {
+            *ret_fd = TAKE_FD(fd);
+            *ret_lock = TAKE_FD(lock);
+            return 0;
+        }
+    }
+    return err_set(e, -EBUSY, "somebody removes the cgroup \"%s\" again and again", path);
+}
+
+int
+cgroup_root_open(struct cgroup_root *ret, const char *path, bool make, struct err *e)
+{
+    auto_fd int fd = -1;
+    auto_fd int lock = -1;
+    int r = make ? make_root(path, &fd, &lock, e) : open_root(path, &fd, e);
+    if (r < 0)
+        return r;
     uint32_t which = wanted | (ret->hugetlb || has_huge_pages() ? CGROUP_HUGETLB : 0);
     if (make)
         enable_above(fd, which);
@@ -181,6 +223,7 @@ cgroup_root_open(struct cgroup_root *ret, const char *path, bool make, struct er
     ret->controllers = read_controllers(fd, "cgroup.subtree_control") & which;
     find_huge(fd, ret);
     ret->fd = TAKE_FD(fd);
+    ret->lock = TAKE_FD(lock);
     ret->cores = false;
     levels_share_cores(ret);
     return 0;
@@ -196,6 +239,15 @@ void
 cgroup_root_close(struct cgroup_root *r)
 {
     fd_close(&r->fd);
+    fd_close(&r->lock);
+}
+
+void
+cgroup_root_remove(struct cgroup_root *r, const char *path)
+{
+    if (r->lock >= 0 && flock(r->lock, LOCK_EX | LOCK_NB) == 0)
+        (void)rmdir(path); /* fails while tasks of a warden that is away are in it */
+    cgroup_root_close(r);
 }
 
 static bool

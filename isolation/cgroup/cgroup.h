@@ -38,9 +38,12 @@ uint32_t cgroup_parse_controllers(const char *text);
 const char *cgroup_controllers_text(const void *ctx, uint32_t mask);
 
 /* The parent of all tasks: opened, made if `make`, controllers enabled down to it where possible.
- * `path` is absolute (ROOT). Use one per warden. */
+ * `path` is absolute (ROOT). Use one per warden. With `make`, a lock keeps others from removing it:
+ * without systemd the agents of a machine share one. */
 int cgroup_root_open(struct cgroup_root *ret, const char *path, bool make, struct err *e);
 void cgroup_root_close(struct cgroup_root *r);
+/* Removes the root if it is empty and no other warden has it open; closes it in any case. */
+void cgroup_root_remove(struct cgroup_root *r, const char *path);
 /* It was removed meanwhile, as an empty one may be by anybody who may. */
 bool cgroup_root_gone(const struct cgroup_root *r);
 

@@ -21,6 +21,7 @@ enum { CGROUP_WEIGHT_MAX = 10000 };
 
 struct cgroup_root {
     int fd;               /* directory */
+    int lock;             /* shared, if it was opened to be made: cgroup_root_remove(); else -1 */
     uint32_t controllers; /* that tasks below can use */
     const char *owner;    /* borrowed; marks what is made (trusted.paddock.owner). NULL: no marks */
     bool hugetlb; /* set before: limit huge pages, which costs every launch, also on a machine that

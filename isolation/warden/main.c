@@ -148,7 +148,6 @@ static int
 open_cgroup(struct warden *w, struct err *e)
 {
     auto_mem void *ctx = mem_ctx("cgroup");
-    w->cgroup.fd = -1;
     w->cgroup.hugetlb = w->policy->hugetlb_max > 0;
     w->cgroup.owner = mem_strdup(w, w->policy->data_dir);
     if (!w->root)
@@ -268,7 +267,7 @@ main_run(const char *policy, struct err *e)
 {
     struct warden *w = mem_new(NULL, struct warden);
     w->pad = w->host_mnt = w->listener.fd = w->signals.fd = w->fence.fd = -1;
-    w->cgroup.fd = w->holder = -1;
+    w->cgroup.fd = w->cgroup.lock = w->holder = -1;
     w->run = w->block = BPF_ROWS_NONE;
     w->net = (struct bpf_net){.leaf = -1, .net = -1, .rules = -1};
     w->root = geteuid() == 0;
@@ -298,7 +297,7 @@ main_run(const char *policy, struct err *e)
     pad_stop(w);
     net_clear(w);
     if (w->stop_tasks && w->cgroup.fd >= 0)
-        (void)rmdir(w->policy->cgroup_root); /* nothing is left behind */
+        cgroup_root_remove(&w->cgroup, w->policy->cgroup_root); /* nothing is left behind */
     turn_done(w);
     return r;
 }

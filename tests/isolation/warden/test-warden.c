@@ -81,6 +81,25 @@ START_TEST(runs_raw_exec_rootless)
 }
 END_TEST
 
+/* Without systemd the agents of a machine share the cgroup of all tasks: one that ends leaves it to the
+ * others. */
+START_TEST(two_wardens_share_a_cgroup)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig one, other;
+    rig_start(&one, 0);
+    rig_start(&other, 0);
+    ck_assert_str_eq(one.policy.cgroup_root, other.policy.cgroup_root);
+    rig_kill(&other, SIGUSR1);
+    ck_assert_msg(access(one.policy.cgroup_root, F_OK) == 0, "it was removed");
+    rig_alloc(&one, rig_id, "web", "exec");
+    run_to_end(&one, true, "true", 0);
+    rig_stop(&one); /* which looks that it is gone */
+    rig_stop(&other);
+}
+END_TEST
+
 START_TEST(runs_exec)
 {
     TEST_NEED("root");
@@ -767,7 +786,7 @@ START_TEST(nofile_above_the_hard_limit_is_refused)
 END_TEST
 
 TEST_SUITE_TIMEOUT("warden", 60, runs_raw_exec, runs_raw_exec_rootless,
-                   nofile_above_the_hard_limit_is_refused, runs_exec,
+                   nofile_above_the_hard_limit_is_refused, runs_exec, two_wardens_share_a_cgroup,
                    what_a_start_needs_may_be_denied, reports_failed_launches,
                    a_closed_directory_of_path_holds_nothing, refuses_by_policy,
                    refuses_without_the_profile, signals_and_kills_exec, signals_and_kills_raw_exec,
