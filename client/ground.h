@@ -74,7 +74,7 @@ ground_proof(const struct ground *g)
         .node_id = g->node_id, .node_secret = g->secret, .agent_run = g->run};
 }
 
-enum dirs_state { DIRS_NONE, DIRS_ASKED, DIRS_READY, DIRS_FAILED };
+enum ready_state { READY_NONE, READY_ASKED, READY_YES, READY_FAILED };
 
 struct alloc_core {
     struct ground *g;
@@ -83,10 +83,10 @@ struct alloc_core {
     struct client_alloc *rec; /* a talloc context of its own */
     const struct task_group *tg;
     bool stopped; /* the agent goes down: no more callbacks act */
-    /* directories, and the network if it has one of its own */
-    enum dirs_state dirs;
-    char dirs_error[256];
-    bool dirs_again; /* may succeed when it is tried again */
+    /* hooks of the allocation: directories, and the network if it has one of its own */
+    enum ready_state ready;
+    char ready_error[256];
+    bool ready_again; /* may succeed when it is tried again */
 };
 /* The network that its group asks for; NULL: the host's. */
 const struct network_resource *alloc_network(const struct alloc_core *a);

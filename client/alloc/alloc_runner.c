@@ -21,9 +21,9 @@
 #include "common/str.h"
 
 static void alloc_runner_step(struct alloc_core *a);
-static void need_dirs(struct alloc_core *a);
+static void need_ready(struct alloc_core *a);
 
-static const struct task_events task_events = {alloc_runner_step, need_dirs, hooks_env};
+static const struct task_events task_events = {alloc_runner_step, need_ready, hooks_env};
 
 static struct alloc_runner *
 runner_of(struct alloc_core *a)
@@ -196,7 +196,7 @@ alloc_runner_step(struct alloc_core *a)
 }
 
 static void
-need_dirs(struct alloc_core *a)
+need_ready(struct alloc_core *a)
 {
     hooks_prestart(runner_of(a));
 }

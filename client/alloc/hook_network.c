@@ -333,7 +333,7 @@ network_remove(struct alloc_runner *ar)
         (tr && engine_off(tr)))
         return;
     network_of(ar)->removing = true;
-    ar->a.dirs = DIRS_NONE;
+    ar->a.ready = READY_NONE;
     hold_take(&ar->a.hold);
     if (tr && !is_joined(ar))
         remove_container(ar, tr);

@@ -30,9 +30,9 @@ on_again(void *arg)
 {
     struct alloc_runner *ar = arg;
     ar->hooks.timer = NULL;
-    if (ar->a.dirs != DIRS_ASKED)
+    if (ar->a.ready != READY_ASKED)
         return;
-    ar->a.dirs = DIRS_NONE;
+    ar->a.ready = READY_NONE;
     hooks_resume(ar); /* unless it was stopped meanwhile */
 }
 
@@ -63,36 +63,37 @@ hooks_done(struct alloc_runner *ar, const struct alloc_hook *h, const struct err
                 rows[at]->prestart(ar);
                 return;
             }
-        a->dirs = DIRS_READY;
-    } else if (a->dirs == DIRS_ASKED && e->code == -ERR_BUSY) {
+        a->ready = READY_YES;
+    } else if (a->ready == READY_ASKED && e->code == -ERR_BUSY) {
         hooks_run_wait(ar, h, e);
         return;
     } else if (e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED) {
-        a->dirs = DIRS_NONE; /* link_up asks again */
+        a->ready = READY_NONE; /* link_up asks again */
     } else {
-        a->dirs = DIRS_FAILED;
-        a->dirs_again = e->code != -ERR_INVALID && e->code != -ERR_POLICY; /* it stays so */
-        str_copy(a->dirs_error, sizeof(a->dirs_error), e->text);
+        a->ready = READY_FAILED;
+        a->ready_again = e->code != -ERR_INVALID && e->code != -ERR_POLICY; /* it stays so */
+        str_copy(a->ready_error, sizeof(a->ready_error), e->text);
     }
     ar->hooks.backoff_ms = 0;
-    for (size_t i = 0; i < ar->n && a->dirs != DIRS_NONE; i++)
-        task_runner_dirs(&ar->tasks[i]);
+    for (size_t i = 0; i < ar->n && a->ready != READY_NONE; i++)
+        task_runner_ready(&ar->tasks[i]);
 }
 
 void
 hooks_prestart(struct alloc_runner *ar)
 {
-    if (ar->a.dirs == DIRS_ASKED || ar->a.dirs == DIRS_READY || !ar->a.g->warden || ar->in->crowded)
+    if (ar->a.ready == READY_ASKED || ar->a.ready == READY_YES || !ar->a.g->warden ||
+        ar->in->crowded)
         return;
     timer_stop(TAKE(ar->hooks.timer));
-    ar->a.dirs = DIRS_ASKED;
+    ar->a.ready = READY_ASKED;
     rows[0]->prestart(ar); /* directories: all have them */
 }
 
 void
 hooks_resume(struct alloc_runner *ar)
 {
-    if (ar->a.dirs == DIRS_NONE && hooks_run_launching(ar))
+    if (ar->a.ready == READY_NONE && hooks_run_launching(ar))
         hooks_prestart(ar);
 }
 

@@ -7,7 +7,7 @@
 
 #include "client/alloc/alloc_int.h"
 
-/* Tasks wait for them: makes what is wanted; task_runner_dirs() follows. */
+/* Tasks wait for them: makes what is wanted; task_runner_ready() follows. */
 void hooks_prestart(struct alloc_runner *ar);
 /* What `h` was asked for is there (`e` NULL) or not. */
 void hooks_done(struct alloc_runner *ar, const struct alloc_hook *h, const struct err *e);

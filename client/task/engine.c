@@ -50,7 +50,7 @@ on_failed(void *arg, const char *why, bool recoverable)
 {
     struct task_runner *tr = arg;
     if (alloc_network(tr->ar))
-        tr->ar->dirs = DIRS_NONE; /* the network may be what is missing: look again */
+        tr->ar->ready = READY_NONE; /* the network may be what is missing: look again */
     if (why)
         tr->up->failed(tr, TASK_EVENT_DRIVER_FAILURE, why, recoverable);
     else
@@ -66,7 +66,7 @@ on_exited(void *arg, const struct engine_exit *e)
 {
     struct task_runner *tr = arg;
     if (alloc_network(tr->ar)) /* an engine that was started again has made another one */
-        tr->ar->dirs = DIRS_NONE;
+        tr->ar->ready = READY_NONE;
     struct task_exit x = {
         .code = e->code, .signal = e->sig, .oom_killed = e->oom_killed, .error = e->error,
         .with_machine = e->taken};
@@ -144,7 +144,7 @@ engine_begin(struct task_runner *tr)
         return false;
     }
     if (launch_needs_alloc(tr))
-        tr->events->need_dirs(tr->ar);
+        tr->events->need_ready(tr->ar);
     return true;
 }
 

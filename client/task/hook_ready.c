@@ -10,13 +10,13 @@ static bool
 hook_ready_prestart(struct task_runner *tr)
 {
     struct alloc_core *ar = tr->ar;
-    if (!launch_needs_alloc(tr) || ar->dirs == DIRS_READY)
+    if (!launch_needs_alloc(tr) || ar->ready == READY_YES)
         return true;
-    if (ar->dirs == DIRS_FAILED) {
-        tr->up->failed(tr, TASK_EVENT_SETUP_FAILURE, ar->dirs_error, ar->dirs_again);
-        ar->dirs = DIRS_NONE;
-    } else if (ar->dirs == DIRS_NONE && ar->g->link->up) {
-        tr->events->need_dirs(ar);
+    if (ar->ready == READY_FAILED) {
+        tr->up->failed(tr, TASK_EVENT_SETUP_FAILURE, ar->ready_error, ar->ready_again);
+        ar->ready = READY_NONE;
+    } else if (ar->ready == READY_NONE && ar->g->link->up) {
+        tr->events->need_ready(ar);
     }
     return false;
 }

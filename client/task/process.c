@@ -223,7 +223,7 @@ process_begin(struct task_runner *tr)
         tr->up->failed(tr, TASK_EVENT_DRIVER_FAILURE, "the warden is not running", false);
         return false;
     }
-    tr->events->need_dirs(tr->ar);
+    tr->events->need_ready(tr->ar);
     return true;
 }
 
@@ -289,7 +289,7 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
     } else {
         tr->proc.clean = false;
         if (alloc_network(tr->ar))
-            tr->ar->dirs = DIRS_NONE; /* the network may be what is missing: look again */
+            tr->ar->ready = READY_NONE; /* the network may be what is missing: look again */
         tr->up->failed(tr, TASK_EVENT_DRIVER_FAILURE, e->text, process_recoverable(e->code));
     }
     hold_release(&tr->ar->hold);
@@ -299,7 +299,7 @@ static void
 process_start(struct task_runner *tr)
 {
     ASSERT(tr->launching && tr->persisted && !tr->asked); /* else kill -9 would lose or double it */
-    ASSERT(tr->ar->dirs == DIRS_READY);
+    ASSERT(tr->ar->ready == READY_YES);
     auto_mem void *tmp = mem_ctx("launch");
     struct err e = ERR_INIT;
     struct launch_spec *spec = launch_spec_build(tmp, tr, &e);

@@ -17,7 +17,7 @@ struct handle_events;
 /* What it reports to its allocation. */
 struct task_events {
     void (*changed)(struct alloc_core *a);   /* its state: take a step */
-    void (*need_dirs)(struct alloc_core *a); /* task_runner_dirs() follows */
+    void (*need_ready)(struct alloc_core *a); /* task_runner_ready() follows */
     /* What the hooks of the allocation add to the environment of its tasks; owned by ctx. */
     void (*env)(struct alloc_core *a, const void *ctx, struct str_map *ret);
 };

@@ -169,7 +169,7 @@ launch_begin(struct task_runner *tr, bool persisted)
 }
 
 void
-task_runner_dirs(struct task_runner *tr)
+task_runner_ready(struct task_runner *tr)
 {
     launch_continue(tr);
 }
