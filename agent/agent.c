@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "agent/config/config.h"
-#include "agent/holder.h"
+#include "agent/pause.h"
 #include "agent/logind.h"
 #include "agent/policy.h"
 #include "agent/roles.h"
@@ -142,7 +142,7 @@ load_and_hold(void *arg, const void *ctx, struct policy **ret, struct err *e)
     if (r < 0 || geteuid() != 0 || access("/run/systemd/system", F_OK) < 0 ||
         !str_empty((*ret)->cgroup_root) || !cfg->client || !cfg->client->enabled)
         return r;
-    if (holder_start(*ret, (*ret)->run_dir, &(*ret)->cgroup_root, &why) < 0)
+    if (pause_start(*ret, (*ret)->run_dir, &(*ret)->cgroup_root, &why) < 0)
         log_warn("agent",
                  "no unit holds the tasks: they live in a cgroup that systemd does not know",
                  "error", why.text, NULL);
@@ -157,11 +157,11 @@ install_config(void *arg, const struct policy *p, struct err *e)
 }
 
 static void
-release_holder(void *arg, const struct policy *p)
+release_pause(void *arg, const struct policy *p)
 {
     struct err e = ERR_INIT;
     (void)arg;
-    if (strstr(str_or(p->cgroup_root, ""), "/paddock-tasks") && holder_stop(p->run_dir, &e) < 0)
+    if (strstr(str_or(p->cgroup_root, ""), "/paddock-tasks") && pause_stop(p->run_dir, &e) < 0)
         log_warn("agent", "the unit that held the tasks is left behind", "error", e.text, NULL);
 }
 
@@ -188,7 +188,7 @@ agent_supervise(struct command *c, int argc, char **argv)
     const struct supervisor s = {
         .load = load_and_hold,
         .before_agent = install_config,
-        .ended = release_holder,
+        .ended = release_pause,
         .arg = c,
         .argc = argc,
         .argv = argv,

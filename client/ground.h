@@ -26,7 +26,8 @@
 
 enum {
     CLIENT_AGAIN_MS = 20,    /* the warden is busy with a task */
-    CLIENT_HOLDER_MS = 90000 /* the holder ends for as long as slow tasks do (TimeoutStopSec=60) */
+    /* the pause process ends for as long as slow tasks do (TimeoutStopSec=60) */
+    CLIENT_PAUSE_MS = 90000
 };
 
 struct hold {

@@ -39,7 +39,7 @@ enum {
     WARDEN_SHIM_EXIT_MS = 100,     /* the death of a shim whose record is complete */
     WARDEN_DESTROY_MS = 15000,     /* the end of a destroyed task */
     WARDEN_RETRY_MS = 10,          /* between tries to remove a cgroup that is not empty yet */
-    HOLDER_CLEAR_MS = 60000,       /* the end of what an ended holder left */
+    PAUSE_CLEAR_MS = 60000,       /* the end of what an ended pause process left */
     WARDEN_LOCK_TRIES_MAX = 100,   /* tries for the lock of the run directory, as far apart */
     WARDEN_RETRIES_MAX = 500,      /* such tries */
     WARDEN_TRASH_MS = 5000,        /* until what could not be removed is tried again; doubled */

@@ -173,15 +173,15 @@ process_vanished(struct task_runner *tr)
     tr->up->vanished(tr);
 }
 
-/* The holder of all tasks is ending, and what would be started now would end with it. It starts
- * again with another one, by another warden, of whose connection process_decide() hears. */
+/* The pause process is ending, and what would be started now would end with it. It starts again
+ * with another one, by another warden, of whose connection process_decide() hears. */
 static void
-await_holder(struct task_runner *tr)
+await_pause(struct task_runner *tr)
 {
     watch_stop(TAKE(tr->proc.watch));
     tr->proc.want_adopt = true;
     timer_stop(tr->proc.again);
-    tr->proc.again = timer_start(tr->ar->g->loop, CLIENT_HOLDER_MS, on_again, tr);
+    tr->proc.again = timer_start(tr->ar->g->loop, CLIENT_PAUSE_MS, on_again, tr);
 }
 
 static void
@@ -196,7 +196,7 @@ on_ended(void *arg, int fd, unsigned events)
         (void)record_read_raw(tr->proc.record, &r);
     (void)record_settle(&r, clock_wall_ns()); /* the shim was killed; the warden may not be there */
     if ((r.run.flags & RECORD_ENDING) != 0 && !task_sm_unwanted(tr->sm.t))
-        await_holder(tr);
+        await_pause(tr);
     else
         ended_with(tr, record_export(tmp, &r));
 }

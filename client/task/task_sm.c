@@ -264,7 +264,7 @@ task_sm_killed(struct task_sm *m, int64_t now_ns)
 enum end {
     END_SUCCESS,
     END_FAILURE,   /* also a shim that was killed, or a container that a stranger removed */
-    END_NOT_ITS_OWN /* the machine, the holder of all tasks or the agent's absence took it along */
+    END_NOT_ITS_OWN /* the machine, the pause process or the agent's absence took it along */
 };
 
 /* Decides what follows an end: the one place. */

@@ -64,7 +64,7 @@ struct task_exit {
         oom_pid; /* of the last process that the kernel ended for want of memory; 0: not known */
     const char *oom_comm; /* its name; a task chose it */
     const char *error; /* NULL: none */
-    bool with_machine; /* that of the machine or of the holder of all tasks: not its own */
+    bool with_machine; /* that of the machine or of the pause process: not its own */
     const struct task_record *record; /* what the warden knows of it; NULL: nothing */
 };
 

@@ -143,12 +143,13 @@ int cgroup_populated(int dirfd);
 int cgroup_events_open(int dirfd);
 /* Waits until the leaf is empty: 0, or -ETIMEDOUT. Blocking: not in the warden's loop. */
 int cgroup_wait_empty(int dirfd, int timeout_ms);
-/* Removes the leavings of an ended holder from the tasks' cgroup of RUN_DIR, so that another holder
- * can start there: kills the processes and waits, `timeout_ms` at most. Without such a cgroup: 0. A
- * holder that lives is -ERR_CONFLICT, and nothing is touched. Blocking. */
+/* Removes the leavings of an ended pause process from the tasks' cgroup of RUN_DIR, so that another
+ * pause process can start there: kills the processes and waits, `timeout_ms` at most. Without such
+ * a cgroup: 0. A pause process that lives is -ERR_CONFLICT, and nothing is touched. Blocking. */
 int cgroup_clear(const char *run_dir, int timeout_ms, struct err *e);
-/* Tells each shim in the tasks' cgroup of RUN_DIR, by SIGPWR, that the holder is about to end: no
- * task is done by answering the signal that comes then with exit status 0. No such cgroup: 0. */
+/* Tells each shim in the tasks' cgroup of RUN_DIR, by SIGPWR, that the pause process is about to
+ * end: no task is done by answering the signal that comes then with exit status 0. No such cgroup:
+ * 0. */
 int cgroup_tell_ending(const char *run_dir, struct err *e);
 
 /* A descriptor that is ready (POLLPRI), at most once in two seconds, when some process of the

@@ -106,7 +106,7 @@ enum shim_fd {
     SHIM_FD_LOGS,   /* directory */
     SHIM_FD_CGROUP, /* cgroup leaf task/ */
     SHIM_FD_OOM,    /* memory.events of that leaf */
-    SHIM_FD_HOLDER, /* pidfd of the holder of all tasks */
+    SHIM_FD_PAUSE, /* pidfd of the pause process */
     SHIM_FD_HOST,   /* the host's mount namespace: raw_exec goes there */
     SHIM_FD_USERNS, /* the payload's user namespace */
     SHIM_FD_NETNS,  /* the network namespace of the allocation */

@@ -21,7 +21,7 @@
 #define POLICY_HAND_SOCKET                                                                         \
     "hand.sock"                /* in RunDir, of paddock-hand, where an engine is turned on */
 #define POLICY_CGROUP "cgroup" /* in RunDir: the path of the tasks' cgroup, by paddock-holder */
-#define HOLDER_LEAF "holder"   /* in that cgroup: where the holder itself is */
+#define PAUSE_LEAF "holder"   /* in that cgroup: where the pause process itself is */
 
 #define POLICY_KVM "/dev/kvm" /* the one device that a policy can give */
 

@@ -46,7 +46,7 @@ record_settle(struct record *r, int64_t now_ns)
 }
 
 pid_t
-record_holder(int fd)
+record_shim_pid(int fd)
 {
     /* what a read lock conflicts with: a write lock, for which only the shim has a descriptor */
     struct flock l = {.l_type = F_RDLCK, .l_whence = SEEK_SET};

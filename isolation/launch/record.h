@@ -26,7 +26,7 @@ enum {
     RECORD_CORE = 4,
     RECORD_REBOOT = 8,   /* ... with the whole machine */
     RECORD_FOREIGN = 16, /* `run` is of a version that is not known here */
-    RECORD_ENDING = 32,  /* the holder of all tasks was ending, alone or with the machine */
+    RECORD_ENDING = 32,  /* the pause process was ending, alone or with the machine */
 };
 
 /* How often the task was denied a system call (mode "audit"). */
@@ -85,7 +85,7 @@ const char *record_denied(const void *ctx, const struct task_record *t);
  * killed. False: it was complete. */
 bool record_settle(struct record *r, int64_t now_ns);
 /* The process that holds the record's lock, in our pid namespace; 0: none. */
-pid_t record_holder(int fd);
+pid_t record_shim_pid(int fd);
 #endif
 
 #endif

@@ -348,12 +348,13 @@ oom_killed(void)
     return false;
 }
 
-/* systemd ends all tasks when their holder was killed, and only then: it says nothing before. */
+/* systemd ends all tasks when their pause process was killed, and only then: it says nothing
+ * before. */
 static bool
-holder_is_gone(void)
+pause_is_gone(void)
 {
     struct timespec now = {0};
-    struct pollfd p = {.fd = shim.fds[SHIM_FD_HOLDER], .events = POLLIN};
+    struct pollfd p = {.fd = shim.fds[SHIM_FD_PAUSE], .events = POLLIN};
     return p.fd >= 0 && RAW(SYS_ppoll, &p, 1, &now, NULL, SIGSET_BYTES) == 1;
 }
 
@@ -380,11 +381,11 @@ shim_reap(bool oom)
             shim.run.exit_code = WEXITSTATUS(status);
         }
         shim.run.flags |= oom && oom_killed() ? RECORD_OOM : 0;
-        shim.run.flags |= holder_is_gone() ? RECORD_ENDING : 0;
+        shim.run.flags |= pause_is_gone() ? RECORD_ENDING : 0;
     }
 }
 
-/* Reads what is pending. The holder's unit says by SIGPWR that it stops, before any task is
+/* Reads what is pending. The pause process's unit says by SIGPWR that it stops, before any task is
  * signalled: the word is pending before the end which it explains. A task says so in vain. */
 static void
 take_signals(bool isolated)

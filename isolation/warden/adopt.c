@@ -35,17 +35,17 @@
 
 /* --- processes --- */
 
-/* A pidfd of the shim, or -1. The holder is asked again once the pidfd is there: a pid that was
- * used anew meanwhile does not hold the lock. */
+/* A pidfd of the shim, or -1. Who holds the lock is asked again once the pidfd is there: a pid
+ * that was used anew meanwhile does not. */
 static int
 open_shim(int record, pid_t *ret_pid)
 {
     for (;;) {
-        pid_t pid = record_holder(record);
+        pid_t pid = record_shim_pid(record);
         if (pid <= 0)
             return -1;
         auto_fd int fd = pidfd_open_pid(pid);
-        if (fd >= 0 && record_holder(record) == pid) {
+        if (fd >= 0 && record_shim_pid(record) == pid) {
             *ret_pid = pid;
             return TAKE_FD(fd);
         }

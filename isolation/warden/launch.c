@@ -530,7 +530,7 @@ give_rest(const struct warden *w, struct launch *l, struct err *e)
     fds[SHIM_FD_RECORD] = l->task->record;
     fds[SHIM_FD_LOGS] = l->fds[SHIM_FD_LOGS];
     fds[SHIM_FD_OOM] = l->fds[SHIM_FD_OOM];
-    fds[SHIM_FD_HOLDER] = w->holder;
+    fds[SHIM_FD_PAUSE] = w->pause;
     return pad_work(l->status[0], fds, l->trees + given, l->n_trees - given, e);
 }
 

@@ -132,13 +132,13 @@ take_locks(struct warden *w, struct err *e)
                : r;
 }
 
-/* A pidfd of the one process in the holder's leaf; -1: no unit holds the tasks. */
+/* A pidfd of the one process in the pause process's leaf; -1: no unit holds the tasks. */
 static int
-find_holder(int root)
+find_pause(int root)
 {
     char procs[32];
     int64_t pid;
-    if (cgroup_read(root, HOLDER_LEAF "/cgroup.procs", procs, sizeof(procs)) < 0)
+    if (cgroup_read(root, PAUSE_LEAF "/cgroup.procs", procs, sizeof(procs)) < 0)
         return -1;
     procs[strcspn(procs, "\n")] = '\0';
     return num_parse_i64(procs, &pid) == 0 && pid > 0 ? pidfd_open_pid((pid_t)pid) : -1;
@@ -170,7 +170,7 @@ open_cgroup(struct warden *w, struct err *e)
                  "limits of tasks are not enforced: cgroup v2 has not all controllers here "
                  "(isolation.limits = \"required\" refuses such tasks)",
                  "missing", cgroup_controllers_text(ctx, absent), "cgroup", path, NULL);
-    w->holder = r == 0 ? find_holder(w->cgroup.fd) : -1;
+    w->pause = r == 0 ? find_pause(w->cgroup.fd) : -1;
     return r;
 }
 
@@ -267,7 +267,7 @@ main_run(const char *policy, struct err *e)
 {
     struct warden *w = mem_new(NULL, struct warden);
     w->pad = w->host_mnt = w->listener.fd = w->signals.fd = w->fence.fd = -1;
-    w->cgroup.fd = w->cgroup.lock = w->holder = -1;
+    w->cgroup.fd = w->cgroup.lock = w->pause = -1;
     w->run = w->block = BPF_ROWS_NONE;
     w->net = (struct bpf_net){.leaf = -1, .net = -1, .rules = -1};
     w->root = geteuid() == 0;

@@ -168,7 +168,7 @@ struct warden {
     char boot_id[40];
     struct base base;
     struct cgroup_root cgroup; /* fd -1: none */
-    int holder;                /* pidfd of the process that holds the cgroup; -1: nobody does */
+    int pause;                 /* pidfd of the process that holds the cgroup; -1: nobody does */
     struct bpf_net net;        /* counts and polices what tasks send */
     struct task_rules {
         const struct netrules *egress, *bind; /* NULL: none */

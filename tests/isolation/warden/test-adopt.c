@@ -622,7 +622,7 @@ START_TEST(who_reads_a_record_is_no_shim)
             (void)pause();
         }
         ck_assert_int_eq(read(p[0], &c, 1), 1);
-        ck_assert_int_eq(record_holder(fd), write ? pid : 0);
+        ck_assert_int_eq(record_shim_pid(fd), write ? pid : 0);
         ck_assert_int_eq(kill(pid, SIGKILL), 0);
         ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
         (void)close(p[0]);

@@ -40,8 +40,8 @@ remove_tree(const char *path)
 static int
 end_processes(const char *path, int fd, int timeout_ms, struct err *e)
 {
-    auto_fd int holder = cgroup_open_dir(fd, HOLDER_LEAF);
-    if (holder >= 0 && cgroup_populated(holder) == 1)
+    auto_fd int pause = cgroup_open_dir(fd, PAUSE_LEAF);
+    if (pause >= 0 && cgroup_populated(pause) == 1)
         return err_set(e, -ERR_CONFLICT, "a holder lives in \"%s\": nothing is touched", path);
     int r = cgroup_kill(fd);
     if (r == 0 || r == -ENOENT)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/holder.h"
+#include "agent/pause.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +64,7 @@ on_removed(sd_bus_message *m, void *arg, sd_bus_error *unused)
 }
 
 static int
-holder_begin(struct wait *w, struct err *e)
+pause_begin(struct wait *w, struct err *e)
 {
     *w = (struct wait){.so = sdbus_load(e)};
     if (!w->so)
@@ -78,7 +78,7 @@ holder_begin(struct wait *w, struct err *e)
 }
 
 static void
-holder_end(struct wait *w)
+pause_end(struct wait *w)
 {
     if (!w->so)
         return;
@@ -92,7 +92,7 @@ holder_end(struct wait *w)
 static int
 await_job(struct wait *w, int r, const char *what, const char *unit, struct err *e)
 {
-    int64_t until = clock_mono_ns() + HOLDER_WAIT_MS * NS_PER_MS;
+    int64_t until = clock_mono_ns() + PAUSE_WAIT_MS * NS_PER_MS;
     if (r >= 0)
         r = w->so->message_read(w->reply, "o", &w->job);
     while (r >= 0 && !w->result[0]) {
@@ -115,7 +115,7 @@ await_job(struct wait *w, int r, const char *what, const char *unit, struct err 
 
 /* What contrib/systemd/paddock-tasks.service.in says, as properties. */
 static int
-holder_transient(struct wait *w, const char *unit, const char *exe, const char *run_dir)
+pause_transient(struct wait *w, const char *unit, const char *exe, const char *run_dir)
 {
     const struct sdbus *so = w->so;
     sd_bus_message *m = NULL;
@@ -160,25 +160,25 @@ start_unit(struct wait *w, const char *unit, const char *run_dir, struct err *e)
         if (strlen(exe) + sizeof("/paddock-holder") > sizeof(exe))
             return err_set(e, -ERR_LIMIT, "the path of paddock-holder is too long");
         strncat(exe, "/paddock-holder", sizeof(exe) - strlen(exe) - 1);
-        r = cgroup_clear(run_dir, HOLDER_CLEAR_MS, e);
+        r = cgroup_clear(run_dir, PAUSE_CLEAR_MS, e);
         if (r < 0)
             return r;
-        r = holder_transient(w, unit, exe, run_dir);
+        r = pause_transient(w, unit, exe, run_dir);
     }
     return await_job(w, r, "start", unit, e);
 }
 
 int
-holder_start(const void *ctx, const char *run_dir, const char **ret_cgroup, struct err *e)
+pause_start(const void *ctx, const char *run_dir, const char **ret_cgroup, struct err *e)
 {
-    auto_mem void *tmp = mem_ctx("holder");
+    auto_mem void *tmp = mem_ctx("pause");
     const char *unit = unit_of(tmp, run_dir);
     struct wait w;
     char *text;
-    int r = holder_begin(&w, e);
+    int r = pause_begin(&w, e);
     if (r == 0)
         r = start_unit(&w, unit, run_dir, e);
-    holder_end(&w);
+    pause_end(&w);
     if (r < 0)
         return r;
     const char *file = mem_printf(tmp, "%s/" POLICY_CGROUP, run_dir);
@@ -191,17 +191,17 @@ holder_start(const void *ctx, const char *run_dir, const char **ret_cgroup, stru
 }
 
 int
-holder_stop(const char *run_dir, struct err *e)
+pause_stop(const char *run_dir, struct err *e)
 {
-    auto_mem void *tmp = mem_ctx("holder");
+    auto_mem void *tmp = mem_ctx("pause");
     const char *unit = unit_of(tmp, run_dir);
     struct wait w;
-    int r = holder_begin(&w, e);
+    int r = pause_begin(&w, e);
     if (r == 0) {
         r = w.so->call_method(w.bus, SYSTEMD, PATH, MANAGER, "StopUnit", &w.error, &w.reply, "ss",
                               unit, "replace");
         r = await_job(&w, r, "stop", unit, e);
     }
-    holder_end(&w);
+    pause_end(&w);
     return r;
 }

@@ -6,10 +6,11 @@
  * waits: agent and warden may be restarted and upgraded under it, tasks stay.
  *
  * It reads nothing but its own place in /proc/self and takes one argument, RUNDIR. With -clear
- * before it, the holder removes the rest of an earlier one's cgroup and ends: the kernel lets no
- * process into a cgroup that hands controllers down, so a unit with a left subtree cannot start
+ * before it, removes the rest of an earlier cgroup of tasks and ends: the kernel lets no process
+ * into a cgroup that hands controllers down, so a unit with a left subtree cannot start
  * (219/CGROUP). With -ending, the unit's ExecStop, the shims of all tasks are told: the next
- * signals are the machine's, or the unit's.
+ * signals are the machine's, or the unit's. Program and leaf keep their names of before, since
+ * units that run over an upgrade name them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,8 +43,8 @@ own_cgroup(const void *ctx, const char **ret, struct err *e)
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
         if (!str_prefix(line, "0::/"))
             continue;
-        if (str_suffix(line, "/" HOLDER_LEAF)) /* started again by hand */
-            line[strlen(line) - strlen("/" HOLDER_LEAF)] = '\0';
+        if (str_suffix(line, "/" PAUSE_LEAF)) /* started again by hand */
+            line[strlen(line) - strlen("/" PAUSE_LEAF)] = '\0';
         if (strcmp(line, "0::/") == 0)
             break;
         *ret = mem_printf(ctx, "%s%s", info.mount, line + 3);
@@ -54,13 +55,13 @@ own_cgroup(const void *ctx, const char **ret, struct err *e)
 }
 
 static int
-holder_hold(const void *ctx, const char *run_dir, struct err *e)
+pause_hold(const void *ctx, const char *run_dir, struct err *e)
 {
     const char *root = NULL;
     int r = own_cgroup(ctx, &root, e);
     if (r < 0)
         return r;
-    const char *leaf = mem_printf(ctx, "%s/" HOLDER_LEAF, root);
+    const char *leaf = mem_printf(ctx, "%s/" PAUSE_LEAF, root);
     if (mkdir(leaf, 0755) < 0 && errno != EEXIST)
         return err_errno(e, errno, "make the cgroup \"%s\"", leaf);
     r = file_put(AT_FDCWD, mem_printf(ctx, "%s/cgroup.procs", leaf), "0");
@@ -77,7 +78,7 @@ int
 main(int argc, char **argv)
 {
     struct err e = ERR_INIT;
-    void *ctx = mem_ctx("holder");
+    void *ctx = mem_ctx("pause");
     sigset_t set;
     int sig;
     bool clear = argc == 3 && str_eq(argv[1], "-clear");
@@ -88,7 +89,7 @@ main(int argc, char **argv)
         return 1;
     }
     if (clear || ending) {
-        int r = clear ? cgroup_clear(argv[2], HOLDER_CLEAR_MS, &e)
+        int r = clear ? cgroup_clear(argv[2], PAUSE_CLEAR_MS, &e)
                       : cgroup_tell_ending(argv[2], &e);
         if (r == -ERR_CONFLICT) /* a start of what runs: there is nothing to clear away */
             printf("paddock-holder: %s\n", e.text);
@@ -101,7 +102,7 @@ main(int argc, char **argv)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    if (holder_hold(ctx, argv[1], &e) < 0) {
+    if (pause_hold(ctx, argv[1], &e) < 0) {
         notify_failure(mem_printf(ctx, "paddock-holder: %s", e.text));
         talloc_free(ctx);
         return 1;
