@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "agent/sdbus.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 
 enum { AGAIN_MS = 500, AGAIN_MAX_MS = 60000 }; /* doubled, to a bus that went */

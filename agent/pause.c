@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "agent/sdbus.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/cgroup/cgroup.h"
 #include "isolation/launch/policy.h"

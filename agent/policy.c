@@ -10,6 +10,7 @@
 
 #include "agent/config/config.h"
 #include "api/drivers.h"
+#include "common/duration.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"

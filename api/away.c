@@ -5,7 +5,7 @@
 #include "api/away.h"
 
 #include "api/terms.h"
-#include "common/num.h"
+#include "common/duration.h"
 
 #define FENCE_DRIFT_PART 100             /* one part in so many, */
 #define FENCE_DRIFT_LEAST (5 * NS_PER_S) /* and so much more */

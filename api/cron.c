@@ -15,9 +15,9 @@
 #include <time.h>
 
 #include "api/limits.h"
+#include "common/host/zone.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "common/zone.h"
 
 enum { CRON_YEAR_MIN = 1970, CRON_YEAR_MAX = 2099, DAY_S = 86400, WEEK = 7 };
 

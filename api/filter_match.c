@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/filter_int.h"
+#include "common/duration.h"
 #include "common/num.h"
 #include "common/regex.h"
 #include "common/str.h"

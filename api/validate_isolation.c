@@ -9,8 +9,8 @@
 #include "api/limits.h"
 #include "codec/codec.h"
 #include "common/digest.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 
 #define CPU_PERIOD_NS (100 * NS_PER_MS) /* of cpu.max */

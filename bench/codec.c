@@ -15,8 +15,8 @@
 #include <time.h>
 
 #include "api/api.h"
+#include "common/duration.h"
 #include "common/fd.h"
-#include "common/num.h"
 
 enum { ROUNDS = 15, BATCH_MS = 40 };
 

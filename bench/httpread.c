@@ -27,9 +27,9 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "net/rpc.h"
 
 enum {

@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #include "api/terms.h"
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "server/core/core.h"
 
 enum { DATA_BYTES = 256, FLOOR_BYTES = 320 };

@@ -10,7 +10,6 @@
 #include "api/canonical.h"
 #include "api/terms.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "server/sched/resources.h"
 #include "server/sched/sched.h"
 

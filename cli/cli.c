@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "common/num.h"
+#include "common/clock.h"
 
 enum { EXIT_UNKNOWN = 127, NAMES_MAX = 128, WORDS_MAX = 3 };
 

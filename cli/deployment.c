@@ -6,7 +6,8 @@
 #include "cli/deployments.h"
 #include "cli/format.h"
 #include "cli/monitor.h"
-#include "common/num.h"
+#include "common/duration.h"
+#include "common/uuid.h"
 
 /* By its id or a prefix of it; NULL: said. */
 static struct deployment *

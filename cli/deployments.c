@@ -15,7 +15,7 @@
 #include "cli/api.h"
 #include "cli/format.h"
 #include "cli/views.h"
-#include "common/num.h"
+#include "common/duration.h"
 
 enum { ROLLBACK_MS = 10000, POLL_MS = 500, COLS_MAX = 9 };
 

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "cli/limits.h"
-#include "common/num.h"
+#include "common/duration.h"
 
 /* --- tables --- */
 

@@ -15,7 +15,7 @@
 
 #include "cli/limits.h"
 #include "common/fd.h"
-#include "common/num.h"
+#include "common/random.h"
 #include "jobspec/jobspec.h"
 
 extern char **environ;

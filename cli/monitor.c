@@ -16,7 +16,8 @@
 #include "cli/deployments.h"
 #include "cli/format.h"
 #include "cli/limits.h"
-#include "common/num.h"
+#include "common/clock.h"
+#include "common/duration.h"
 
 enum { FAILURES_MAX = 5, HOPS_MAX = 16, POLL_MS = 500 };
 

@@ -12,6 +12,7 @@
 #include "cli/format.h"
 #include "codec/base64.h"
 #include "common/num.h"
+#include "common/random.h"
 
 /* --- api --- */
 

@@ -20,10 +20,12 @@
 #include "client/node/node.h"
 #include "client/node/sync.h"
 #include "client/warden_link.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 
 enum {
     LINK_FIRST_MS = 2000, /* registration waits so long for the warden */

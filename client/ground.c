@@ -2,6 +2,7 @@
 #include "client/ground.h"
 
 #include "common/mem.h"
+#include "common/random.h"
 #include "common/str.h"
 
 enum {

@@ -19,7 +19,7 @@
 #include "api/api.h"
 #include "api/drivers.h"
 #include "client/config.h"
-#include "common/num.h"
+#include "common/uuid.h"
 #include "isolation/launch/client.h"
 #include "net/loop.h"
 #include "net/rpc.h"

@@ -13,12 +13,16 @@
 
 #include "client/limits.h"
 #include "common/buf.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "common/table.h"
+#include "common/uuid.h"
 #include "net/limits.h"
 
 enum { STATE_RETRY_MS = 500 }; /* while the disk is full */

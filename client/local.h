@@ -12,7 +12,7 @@
 
 #include "api/api.h"
 #include "common/err.h"
-#include "common/num.h"
+#include "common/uuid.h"
 #include "net/loop.h"
 
 struct local;

@@ -8,6 +8,8 @@
 #include <poll.h>
 #include <string.h>
 
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"

@@ -6,6 +6,8 @@
 #include <stdio.h>
 
 #include "codec/intern.h"
+
+#include "common/duration.h"
 #include "common/num.h"
 
 /* --- defaults --- */

@@ -13,7 +13,7 @@
 
 #include "codec/base64.h"
 #include "codec/intern.h"
-#include "common/num.h"
+#include "common/duration.h"
 #include "common/str.h"
 
 struct differ {

@@ -7,7 +7,7 @@
 
 #include "codec/base64.h"
 #include "codec/json_scan.h"
-#include "common/num.h"
+#include "common/duration.h"
 
 static int read_object(struct json_reader *r, const struct type *t, void *obj);
 static int read_list(struct json_reader *r, const struct field *f, struct any_list *l);

@@ -9,7 +9,7 @@
 
 #include "codec/base64.h"
 #include "codec/json_int.h"
-#include "common/num.h"
+#include "common/duration.h"
 #include "common/str.h"
 
 static void write_object(struct writer *w, const struct type *t, const void *obj);

@@ -17,7 +17,7 @@
 
 #include "common/fd.h"
 #include "common/limits.h"
-#include "common/num.h"
+#include "common/random.h"
 
 struct level {
     DIR *dir;

@@ -14,7 +14,7 @@
 
 #include "common/err.h"
 #include "common/mem.h"
-#include "common/num.h"
+#include "common/random.h"
 #include "common/str.h"
 
 void

@@ -10,9 +10,10 @@
 #include <unistd.h>
 
 #include "common/buf.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/journal.h"
 #include "common/limits.h"
-#include "common/num.h"
 
 static const char *const priorities[] = {"7", "7", "6", "4", "3"}; /* syslog(3) */
 

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "common/duration.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"

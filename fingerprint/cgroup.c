@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/fd.h"
+#include "common/host/mounts.h"
 #include "common/mem.h"
-#include "common/mounts.h"
 #include "common/str.h"
 #include "fingerprint/fingerprint.h"
 

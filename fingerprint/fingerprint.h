@@ -70,7 +70,7 @@ struct fingerprint_mounts {
     char cgroup2[256]; /* where cgroup2 is mounted; "" none */
     char cgroup1[256]; /* parent of v1 controllers; "" none */
 };
-/* Both change the text (common/mounts.h). */
+/* Both change the text (common/host/mounts.h). */
 void fingerprint_parse_mounts(char *text, struct fingerprint_mounts *ret);
 /* Device that holds `path`: the longest mount point that is a prefix of it. */
 bool fingerprint_parse_volume(char *text, const char *path, char *ret, size_t size);

@@ -7,8 +7,8 @@
 #include <sys/statvfs.h>
 
 #include "common/fd.h"
+#include "common/host/mounts.h"
 #include "common/mem.h"
-#include "common/mounts.h"
 #include "common/str.h"
 #include "fingerprint/fingerprint.h"
 

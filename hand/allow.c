@@ -9,8 +9,8 @@
 
 #include "api/plain.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "hand/allow.h"
 #include "hand/hand.h"
 

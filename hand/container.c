@@ -16,11 +16,12 @@
 #include <utlist.h>
 
 #include "api/plain.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "hand/hand.h"
 
 /* More than that at once is a burst, in which files of the engine are full within a moment. */

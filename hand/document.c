@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "api/plain.h"
+#include "common/duration.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"

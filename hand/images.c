@@ -12,10 +12,11 @@
 #include <string.h>
 
 #include "api/plain.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "hand/hand.h"
 

@@ -14,11 +14,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/duration.h"
 #include "common/fd.h"
+#include "common/host/notify.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/notify.h"
-#include "common/num.h"
 #include "common/opt.h"
 #include "common/str.h"
 #include "hand/hand.h"

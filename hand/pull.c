@@ -10,9 +10,9 @@
 #include <utlist.h>
 
 #include "codec/base64.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "hand/hand.h"
 

@@ -32,6 +32,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "hand/hand.h"
 
 enum { TRIES_MAX = 4, AGAIN_MS = 200, REQUEST_MAX = 4 << 20 };

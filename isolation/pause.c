@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "common/fd.h"
+#include "common/host/notify.h"
 #include "common/mem.h"
-#include "common/notify.h"
 #include "common/str.h"
 #include "isolation/cgroup/cgroup.h"
 #include "isolation/launch/policy.h"

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/num.h"

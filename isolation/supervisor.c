@@ -27,10 +27,11 @@
 #include <unistd.h>
 
 #include "codec/codec.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/launch/client.h"
 #include "isolation/launch/policy.h"

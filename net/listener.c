@@ -14,10 +14,11 @@
 
 #include "common/hash.h"
 
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "net/limits.h"
 #include "net/loop_int.h"

@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "net/limits.h"
 #include "net/loop_int.h"
 

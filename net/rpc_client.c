@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/num.h"
+#include "common/random.h"
 #include "common/str.h"
 #include "net/rpc_link_int.h"
 

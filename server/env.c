@@ -4,7 +4,9 @@
  */
 #include "server/env.h"
 
-#include "common/num.h"
+#include "common/clock.h"
+#include "common/random.h"
+#include "common/uuid.h"
 #include "net/loop.h"
 
 static int64_t

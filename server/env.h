@@ -9,7 +9,9 @@
 
 #include <stdint.h>
 
-#include "common/num.h"
+#include "common/duration.h"
+#include "common/uuid.h"
+
 
 struct loop;
 struct timer;

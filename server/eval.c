@@ -6,6 +6,7 @@
 
 #include "api/eval.h"
 #include "common/mem.h"
+#include "common/uuid.h"
 
 struct evaluation *
 eval_of_job(const void *ctx, const struct env *env, const struct job *j, const char *trigger)

@@ -5,6 +5,7 @@
  */
 #include "server/host_int.h"
 
+#include "common/duration.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "server/state/watch.h"

@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-#include "common/num.h"
+#include "common/uuid.h"
 #include "server/core/core.h"
 #include "server/host.h"
 

@@ -16,11 +16,12 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "server/core/core.h"
 #include "server/gate.h"
 #include "server/hook.h"

@@ -8,8 +8,8 @@
 
 #include "agent/api/api.h"
 #include "agent/limits.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 
 static const char json_type[] = "application/json";

@@ -14,9 +14,10 @@
 #include "agent/limits.h"
 #include "api/terms.h"
 #include "client/client.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "server/server.h"
 

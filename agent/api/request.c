@@ -9,8 +9,10 @@
 #include "agent/api/api.h"
 #include "agent/limits.h"
 #include "api/terms.h"
+#include "common/duration.h"
 #include "common/mem.h"
 #include "common/num.h"
+#include "common/random.h"
 #include "common/str.h"
 
 enum { WAIT_DEFAULT_S = 300 };

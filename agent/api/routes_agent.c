@@ -14,6 +14,8 @@
 #include "agent/config/config.h"
 #include "api/terms.h"
 #include "client/client.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"

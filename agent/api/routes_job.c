@@ -14,6 +14,7 @@
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/num.h"
+#include "common/random.h"
 #include "common/str.h"
 #include "jobspec/jobspec.h"
 

@@ -17,6 +17,7 @@
 #include "api/drivers.h"
 #include "api/pool.h"
 #include "api/terms.h"
+#include "common/duration.h"
 #include "common/log.h"
 #include "common/num.h"
 #include "common/str.h"

@@ -7,6 +7,7 @@
 
 #include "agent/config/config_int.h"
 #include "api/drivers.h"
+#include "common/duration.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"

@@ -5,8 +5,12 @@
  */
 #include "api/terms.h"
 #include "bench/fleet/fleet.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/mem.h"
+#include "common/random.h"
 #include "common/str.h"
+#include "common/uuid.h"
 
 enum { BEAT_MIN_MS = 100, BEAT_TIMEOUT_MS = 10000, BACKOFF_MIN_MS = 1000, BACKOFF_MAX_MS = 15000 };
 

@@ -23,6 +23,7 @@
 #include "bench/fleet/fleet.h"
 #include "common/fd.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 
 enum { CONTROL_LINE = 256, CONTROL_WAIT_MS = 10 };

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "bench/fleet/fleet.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/mem.h"
 
 struct run_count { /* of one name */

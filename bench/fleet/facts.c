@@ -7,8 +7,10 @@
 
 #include "api/terms.h"
 #include "bench/fleet/fleet.h"
+#include "common/clock.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/uuid.h"
 
 enum { FACTS_CORE_MHZ = 2500 };
 

@@ -27,7 +27,7 @@
 
 #include "api/api.h"
 #include "common/hash.h"
-#include "common/num.h"
+#include "common/uuid.h"
 #include "net/rpc.h"
 
 struct range {

@@ -9,8 +9,11 @@
 #include <unistd.h>
 
 #include "bench/fleet/fleet.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/opt.h"
 #include "common/str.h"
 

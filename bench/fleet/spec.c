@@ -6,6 +6,7 @@
 
 #include "api/terms.h"
 #include "bench/fleet/fleet.h"
+#include "common/duration.h"
 #include "common/mem.h"
 #include "common/str.h"
 

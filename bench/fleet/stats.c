@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "bench/fleet/fleet.h"
+#include "common/clock.h"
 #include "common/mem.h"
 
 /* --- histograms --- */

@@ -10,8 +10,11 @@
 #include "api/terms.h"
 #include "bench/fleet/fleet.h"
 #include "client/limits.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/uuid.h"
 
 #define LIST_WAIT_NS (300 * NS_PER_S)
 

@@ -5,7 +5,7 @@
 #include "cli/alloc/alloc.h"
 #include "cli/api.h"
 #include "cli/format.h"
-#include "common/num.h"
+#include "common/duration.h"
 
 static const char *
 text_of(struct cmd *c, const struct value *check, const char *key)

@@ -8,7 +8,8 @@
 #include "cli/format.h"
 #include "cli/limits.h"
 #include "cli/monitor.h"
-#include "common/num.h"
+#include "common/clock.h"
+#include "common/duration.h"
 
 int
 cmd_alloc_stop(struct cmd *c)

@@ -8,7 +8,7 @@
 #include "cli/format.h"
 #include "cli/monitor.h"
 #include "cli/views.h"
-#include "common/num.h"
+#include "common/duration.h"
 
 struct status_opts {
     bool brief, verbose, stats, ui;

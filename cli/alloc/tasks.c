@@ -9,6 +9,7 @@
 #include "api/terms.h"
 #include "cli/alloc/alloc.h"
 #include "cli/format.h"
+#include "common/duration.h"
 #include "common/num.h"
 
 /* --- order --- */

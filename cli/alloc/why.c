@@ -7,7 +7,7 @@
 #include "cli/death.h"
 #include "cli/explain.h"
 #include "cli/monitor.h"
-#include "common/num.h"
+#include "common/duration.h"
 
 /* --- death --- */
 

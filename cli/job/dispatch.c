@@ -10,8 +10,9 @@
 #include "cli/api.h"
 #include "cli/format.h"
 #include "cli/monitor.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
-#include "common/num.h"
 
 enum { WAIT_MAX_MS = 300 * 1000, WAIT_POLL_MS = 1000 };
 

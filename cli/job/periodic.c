@@ -9,8 +9,8 @@
 #include "cli/format.h"
 #include "cli/job/job.h"
 #include "cli/monitor.h"
-#include "common/num.h"
-#include "common/zone.h"
+#include "common/duration.h"
+#include "common/host/zone.h"
 
 /* As the clocks there show it. */
 static const char *

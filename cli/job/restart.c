@@ -11,6 +11,7 @@
 #include "api/terms.h"
 #include "cli/api.h"
 #include "cli/format.h"
+#include "common/duration.h"
 #include "common/num.h"
 
 struct restart {

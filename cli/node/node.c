@@ -12,7 +12,9 @@
 #include "cli/format.h"
 #include "cli/node.h"
 #include "cli/views.h"
+#include "common/duration.h"
 #include "common/num.h"
+#include "common/uuid.h"
 
 struct node_opts {
     bool brief, verbose, allocs, self, stats, quiet, os, ui;

@@ -14,8 +14,8 @@
 #include "cli/jobfile.h"
 #include "cli/node.h"
 #include "cli/views.h"
+#include "common/duration.h"
 #include "common/fd.h"
-#include "common/num.h"
 #include "jobspec/hcl.h"
 
 struct pool_opts {

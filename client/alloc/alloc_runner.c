@@ -15,10 +15,11 @@
 #include "client/local.h"
 #include "client/task/hooks.h"
 #include "client/task/limits_int.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 
 static void alloc_runner_step(struct alloc_core *a);
 static void need_ready(struct alloc_core *a);

@@ -5,6 +5,7 @@
 
 #include "client/limits.h"
 #include "client/warden_link.h"
+#include "common/duration.h"
 #include "common/log.h"
 #include "common/mem.h"
 

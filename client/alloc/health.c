@@ -5,8 +5,8 @@
 #include "client/alloc/health.h"
 
 #include "api/terms.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 
 /* What the blocks say when they say nothing. */

@@ -7,10 +7,12 @@
 #include "api/terms.h"
 #include "client/alloc/alloc_runner.h"
 #include "client/alloc/health.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 
 enum {
     HEALTH_ADOPTING_MS = 250 /* between two looks while the fate of tasks is open */

@@ -12,9 +12,9 @@
 #include "client/alloc/hooks_run.h"
 #include "client/task/handle.h"
 #include "client/task/launch.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 
 struct network_hook {

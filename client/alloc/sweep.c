@@ -6,6 +6,7 @@
 #include "client/warden_link.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/uuid.h"
 
 struct sweep {
     struct allocs *allocs;

@@ -9,6 +9,7 @@
 #include "client/limits.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/uuid.h"
 
 /* Every component is checked; "." and empty ones vanish, ".." is refused. Nothing gets by that the
  * warden would take for an attack, since it closes the connection, which is not the reader's alone.

@@ -17,6 +17,8 @@
 #include "client/alloc/alloc_runner.h"
 #include "client/limits.h"
 #include "client/warden_link.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/num.h"

@@ -28,6 +28,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/uuid.h"
 
 enum {
     STREAM_BEAT_MS = 1000, /* an empty frame while nothing happens */

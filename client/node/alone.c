@@ -7,6 +7,8 @@
 
 #include "api/away.h"
 #include "api/terms.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"

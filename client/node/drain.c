@@ -2,6 +2,7 @@
 #include "client/node/drain.h"
 
 #include "api/terms.h"
+#include "common/duration.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"

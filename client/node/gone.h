@@ -8,6 +8,7 @@
 
 #include "client/ground.h"
 #include "common/hash.h"
+#include "common/uuid.h"
 
 struct gone {
     UT_hash_handle hh;

@@ -6,8 +6,8 @@
 
 #include "api/terms.h"
 #include "client/warden_link.h"
+#include "common/clock.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "drivers/driver.h"
 #include "fingerprint/fingerprint.h"

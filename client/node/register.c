@@ -3,7 +3,10 @@
 
 #include "api/terms.h"
 #include "client/node/node.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/log.h"
+#include "common/random.h"
 
 enum {
     HEARTBEAT_WAIT_MS = 5000,

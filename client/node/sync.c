@@ -14,6 +14,8 @@
 #include "client/limits.h"
 #include "client/local.h"
 #include "client/node/fetch.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"

@@ -10,8 +10,8 @@
 
 #include "client/task/handle.h"
 #include "client/task/launch.h"
+#include "common/clock.h"
 #include "common/mem.h"
-#include "common/num.h"
 
 struct engine_place
 engine_place(const struct task_runner *tr)

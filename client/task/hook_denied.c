@@ -5,8 +5,8 @@
  */
 #include "api/isolation.h"
 #include "client/task/task_int.h"
+#include "common/clock.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/confine/seccomp.h"
 #include "isolation/launch/record.h"

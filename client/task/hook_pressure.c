@@ -4,9 +4,10 @@
  */
 #include "api/isolation.h"
 #include "client/task/limits_int.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 
 enum { WATCHES = 3 };
 

@@ -9,7 +9,8 @@
 
 #include <stdbool.h>
 
-#include "common/num.h"
+#include "common/duration.h"
+
 
 struct task_exit;
 struct task_runner;

@@ -15,6 +15,7 @@
 #include "client/task/launch.h"
 #include "client/task/resolv.h"
 #include "client/warden_link.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"

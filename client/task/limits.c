@@ -7,9 +7,9 @@
 #include "api/isolation.h"
 #include "client/task/launch.h"
 #include "client/warden_link.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 
 static void

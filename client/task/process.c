@@ -13,10 +13,10 @@
 #include "client/task/launch.h"
 #include "client/task/limits_int.h"
 #include "client/warden_link.h"
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/launch/record.h"
 

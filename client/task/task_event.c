@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "client/task/task_sm.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 
 struct task_event *

@@ -11,9 +11,11 @@
 #include "client/task/handle.h"
 #include "client/task/hooks.h"
 #include "client/warden_link.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
+#include "common/random.h"
 #include "common/str.h"
 
 static void launch_continue(struct task_runner *tr);

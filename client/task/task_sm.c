@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "api/terms.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 
 #define CHANGED (TASK_ACT_PERSIST | TASK_ACT_REPORT)

@@ -15,8 +15,8 @@
 #include <signal.h>
 #include <string.h>
 
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/cgroup/cgroup.h"
 #include "net/http/http.h"

@@ -6,8 +6,9 @@
  */
 #include <utlist.h>
 
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "drivers/engine/hand_client.h"
 #include "net/http/http.h"

@@ -27,11 +27,14 @@
 #include <unistd.h>
 
 #include "codec/codec.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
+#include "common/host/mounts.h"
 #include "common/mem.h"
-#include "common/mounts.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "isolation/cgroup/dir.h"
 #include "isolation/cgroup/levels_int.h"
 #include "isolation/cgroup/numa.h"

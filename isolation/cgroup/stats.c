@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/num.h"

@@ -15,9 +15,10 @@
 #include <unistd.h>
 
 #include "codec/codec.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/launch/proto.h"
 #include "isolation/limits.h"

@@ -18,9 +18,11 @@
 #include "api/plain.h"
 #include "codec/codec.h"
 #include "common/digest.h"
+#include "common/duration.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "isolation/cgroup/cgroup.h"
 
 /* What registration takes has its room here: beside it go what the client adds to the environment

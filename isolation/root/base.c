@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "common/fd.h"
+#include "common/host/mounts.h"
 #include "common/mem.h"
-#include "common/mounts.h"
 #include "common/str.h"
 #include "isolation/confine/raw.h"
 #include "isolation/limits.h"

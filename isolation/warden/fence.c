@@ -7,9 +7,10 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/log.h"
-#include "common/num.h"
 #include "isolation/warden/handlers.h"
 #include "isolation/warden/loop.h"
 #include "isolation/warden/task.h"

@@ -22,10 +22,13 @@
 
 #include "api/drivers.h"
 #include "api/limits.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
+#include "common/random.h"
 #include "common/str.h"
 #include "isolation/root/quota.h"
 #include "isolation/root/verity.h"

@@ -4,6 +4,8 @@
  * cgroup -> plan -> work for the shim, and while that starts the payload: record -> limits ->
  * network policy -> mounts -> the rest of the work. The shim's report comes through the loop.
  */
+#include "common/clock.h"
+#include "common/duration.h"
 #include "isolation/warden/fence.h"
 #include "isolation/warden/launch.h"
 
@@ -25,7 +27,6 @@
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/confine/caps.h"
 #include "isolation/confine/landlock.h"

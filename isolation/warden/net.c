@@ -23,10 +23,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "isolation/launch/policy.h"
 #include "isolation/launch/record.h"
 #include "isolation/network/netns.h"

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "common/fd.h"
+#include "common/uuid.h"
 #include "isolation/launch/record.h"
 #include "isolation/proc.h"
 

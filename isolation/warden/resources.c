@@ -7,10 +7,10 @@
 #include <stdio.h>
 
 #include "api/isolation.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "isolation/launch/policy.h"
 #include "isolation/warden/handlers.h"
 #include "isolation/warden/loop.h"

@@ -10,10 +10,11 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+#include "common/duration.h"
+#include "common/host/notify.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/notify.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/launch/policy.h"
 #include "isolation/warden/exec.h"

@@ -17,7 +17,7 @@
 #include "api/limits.h"
 #include "common/buf.h"
 #include "common/err.h"
-#include "common/num.h"
+#include "common/uuid.h"
 #include "isolation/bpf/net.h"
 #include "isolation/bpf/rows.h"
 #include "isolation/cgroup/cgroup.h"

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "common/buf.h"
-#include "common/num.h"
+#include "common/duration.h"
 #include "jobspec/func/func.h"
 
 static int64_t

@@ -11,8 +11,8 @@
 
 #include "codec/base64.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "jobspec/func/func.h"
 
 enum { RSA_BYTES_MAX = 2048, RSA_TEXT_MAX = 16384 };

@@ -9,7 +9,6 @@
 
 #include "common/buf.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "jobspec/func/func.h"
 
 enum { STEP = 2, WIDTH = 80, KEY_MAX = 128 };

@@ -11,8 +11,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "net/http/conn_int.h"
 #include "net/limits.h"
 

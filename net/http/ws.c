@@ -11,7 +11,7 @@
 
 #include "codec/base64.h"
 #include "common/mem.h"
-#include "common/num.h"
+#include "common/random.h"
 #include "net/http/scan_int.h"
 
 enum { KEY_BYTES = 16, KEY_TEXT = 24, ACCEPT_TEXT = 28 };

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "api/terms.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "server/call/call_int.h"
 #include "server/hook.h"
 

@@ -4,8 +4,9 @@
  * makes the intent and proposes it; the answer of the log may overtake the worker's return to the
  * loop. What a worker made of a large job, a worker frees.
  */
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
+#include "common/uuid.h"
 #include "server/hook.h"
 #include "server/call/call_int.h"
 

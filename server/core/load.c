@@ -4,7 +4,6 @@
  */
 #include "common/fd.h"
 #include "common/log.h"
-#include "common/num.h"
 #include "server/core/core_int.h"
 #include "server/raft/snapshot.h"
 

@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <time.h>
 
+#include "common/duration.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "server/core/core_int.h"
 
 /* --- completions --- */

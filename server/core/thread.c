@@ -4,8 +4,8 @@
  */
 #include <sys/prctl.h>
 
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "server/core/core_int.h"
 
 static void

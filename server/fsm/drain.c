@@ -4,8 +4,9 @@
  * last one is its LastDrain. The drainer (server/leader/drain_step.h) decides what moves when; that
  * a drain is over is decided here, from the allocations at the entry's index.
  */
-#include "common/num.h"
 #include "server/fsm/fsm_int.h"
+
+#include "common/duration.h"
 
 #define SUBSYSTEM "Drain"
 

@@ -2,8 +2,9 @@
  *
  * The state machine: a job is stored, with its version, its summary, and when it is due.
  */
-#include "common/num.h"
 #include "server/fsm/fsm_int.h"
+
+#include "common/duration.h"
 
 /* --- the summary of the parent --- */
 

@@ -4,7 +4,7 @@
  * (doc/reconnect.md 1.13; rule numbers below are its).
  */
 #include "api/away.h"
-#include "common/num.h"
+#include "common/duration.h"
 #include "server/fsm/fsm_int.h"
 
 /* --- what is on a node --- */

@@ -6,7 +6,6 @@
  */
 #include "api/pool.h"
 #include "api/validate.h"
-#include "common/num.h"
 #include "server/fsm/fsm_int.h"
 
 /* --- pools that nobody has described --- */

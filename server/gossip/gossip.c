@@ -8,9 +8,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/duration.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "server/gossip/gossip_int.h"
 
 static int64_t

@@ -8,8 +8,8 @@
 
 #include <openssl/evp.h>
 
+#include "common/crc.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 
 enum { CRC = 4, ABOUT_BUDGET = 8 * GOSSIP_ABOUT_MAX };

@@ -3,8 +3,10 @@
  * Which nodes are alive: their heartbeat timers (heartbeat.h) and what follows when one is missed.
  */
 #include "api/terms.h"
+#include "common/duration.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/uuid.h"
 #include "server/leader/leader_int.h"
 
 enum { MISSED_PER_ENTRY = 128 };

@@ -11,11 +11,11 @@
 #include "server/leader/broker.h"
 
 #include <string.h>
+#include "common/duration.h"
 #include "common/hash.h"
 
 #include "api/terms.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "server/leader/heap.h"
 
 /* Never, and room for arithmetic. */

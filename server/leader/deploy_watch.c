@@ -8,9 +8,10 @@
 #include <string.h>
 
 #include "api/terms.h"
+#include "common/duration.h"
 #include "common/hash.h"
 #include "common/mem.h"
-#include "common/num.h"
+#include "common/uuid.h"
 #include "server/leader/deploy_step.h"
 #include "server/leader/leader_int.h"
 #include "server/leader/rollback.h"

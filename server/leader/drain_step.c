@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "api/terms.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 
 /* For groups that were stored without a migrate block. */
 static const struct migrate_strategy pace_default = {

@@ -6,9 +6,9 @@
  * there is no timer and no work.
  */
 #include "api/terms.h"
+#include "common/duration.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "server/eval.h"
 #include "server/leader/drain_step.h"
 #include "server/leader/leader_int.h"

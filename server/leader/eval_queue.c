@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/terms.h"
+#include "common/duration.h"
 #include "common/mem.h"
 #include "server/eval.h"
 #include "server/leader/leader_int.h"

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "api/terms.h"
+#include "common/duration.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "server/eval.h"
 #include "server/leader/leader_int.h"
 

@@ -8,9 +8,9 @@
 #include "server/leader/gc.h"
 
 #include "api/terms.h"
+#include "common/duration.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "server/leader/leader_int.h"
 
 struct find {

@@ -5,11 +5,12 @@
  */
 #include "server/leader/heartbeat.h"
 
+#include "common/duration.h"
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "server/leader/heap.h"
 
 enum { LOOK_AGAIN_MS = 1000, LATE_MS = 1000, TOGETHER_MS = 2000 };

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "common/duration.h"
 #include "common/mem.h"
 #include "server/leader/leader_int.h"
 #include "server/state/write.h"

@@ -11,7 +11,7 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
-#include "common/num.h"
+#include "common/uuid.h"
 #include "server/sched/alloc/reschedule.h"
 #include "server/sched/resources.h"
 

@@ -10,11 +10,12 @@
 
 #include "api/cron.h"
 #include "api/terms.h"
+#include "common/duration.h"
 #include "common/hash.h"
+#include "common/host/zone.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
-#include "common/zone.h"
+#include "common/uuid.h"
 #include "server/leader/heap.h"
 #include "server/leader/leader_int.h"
 

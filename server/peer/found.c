@@ -21,6 +21,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "net/addr.h"
 #include "net/rpc.h"
 #include "server/env.h"

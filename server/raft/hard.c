@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "common/buf.h"
+#include "common/crc.h"
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 
 /* A block each: a write that is torn within its block cannot reach the other. */
 enum { HARD_SLOT = 4096 };

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
+#include "common/crc.h"
 #include "common/mem.h"
-#include "common/num.h"
 
 static const uint8_t segment_magic[8] = {'P', 'D', 'K', 'L', 'O', 'G', '1', '\n'};
 enum { RECORD_MAGIC = 0x50524543, CRC_AT = 32 };

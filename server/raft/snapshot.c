@@ -18,6 +18,7 @@
 #include <xxhash.h>
 
 #include "common/buf.h"
+#include "common/crc.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/num.h"

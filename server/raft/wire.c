@@ -6,8 +6,8 @@
 
 #include <string.h>
 
+#include "common/crc.h"
 #include "common/mem.h"
-#include "common/num.h"
 
 enum { DISRUPT = 1, PRE_VOTE = 2, GRANTED = 4, QUIET = 8, CRC = 4 };
 

@@ -9,8 +9,9 @@
 #include "api/plain.h"
 #include "api/terms.h"
 #include "api/validate_launch.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
+#include "common/uuid.h"
 #include "server/call/method.h"
 
 enum { PRIORITY_MIN = 1, PRIORITY_MAX = 100 };

@@ -11,8 +11,8 @@
 #include "api/pool.h"
 #include "api/terms.h"
 #include "api/validate.h"
+#include "common/host/zone.h"
 #include "common/mem.h"
-#include "common/zone.h"
 #include "server/sched/compare/constraint.h"
 
 /* --- what is wrong with it --- */

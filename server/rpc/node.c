@@ -8,7 +8,7 @@
 #include "api/pool.h"
 #include "api/terms.h"
 #include "common/mem.h"
-#include "common/num.h"
+#include "common/uuid.h"
 #include "server/call/method.h"
 #include "server/leader/leader.h"
 #include "server/sched/compare/class.h"

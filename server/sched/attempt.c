@@ -12,6 +12,7 @@
 #include "api/eval.h"
 #include "api/terms.h"
 #include "common/mem.h"
+#include "common/uuid.h"
 #include "server/sched/limits.h"
 #include "server/sched/alloc/reschedule.h"
 #include "server/sched/sched_int.h"

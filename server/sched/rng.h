@@ -10,7 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "common/num.h"
+#include "common/uuid.h"
+
 
 struct rng {
     uint64_t s[2];

@@ -7,6 +7,7 @@
 #include "api/eval.h"
 #include "api/terms.h"
 #include "common/mem.h"
+#include "common/uuid.h"
 
 static void
 set_status(struct rollout *r, const struct deployment *d, const char *status, const char *text)

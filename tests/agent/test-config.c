@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "agent/config/config.h"
+#include "common/duration.h"
 #include "common/fd.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "tests/lib/test.h"
 

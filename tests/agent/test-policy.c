@@ -8,8 +8,8 @@
 #include "agent/policy.h"
 #include "codec/codec.h"
 #include "common/buf.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "tests/lib/test.h"
 

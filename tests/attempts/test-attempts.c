@@ -18,9 +18,10 @@
 #include <unistd.h>
 
 #include "codec/codec.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "isolation/launch/policy.h"
 #include "isolation/probe.h"
 #include "tests/attempts/check.h"

@@ -17,7 +17,6 @@
 
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/launch/plan.h"
 #include "tests/attempts/watch.h"

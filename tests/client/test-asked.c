@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "common/mem.h"
-#include "common/num.h"
 #include "tests/client/world.h"
 #include "tests/lib/test.h"
 

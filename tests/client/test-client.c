@@ -13,11 +13,12 @@
 #include <unistd.h>
 
 #include "client/limits.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "tests/lib/mock.h"
 #include "tests/client/world.h"
 #include "tests/lib/test.h"

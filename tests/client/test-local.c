@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "tests/lib/crash.h"
 #include "tests/lib/faults.h"
 #include "tests/lib/test.h"

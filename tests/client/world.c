@@ -9,11 +9,12 @@
 #include <unistd.h>
 
 #include "api/terms.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "tests/lib/test.h"
 
 /* --- servers --- */

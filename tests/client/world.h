@@ -7,7 +7,9 @@
 #define PADDOCK_TESTS_CLIENT_WORLD_H
 
 #include "client/client.h"
-#include "common/num.h"
+#include "common/clock.h"
+#include "common/duration.h"
+#include "common/uuid.h"
 #include "net/loop.h"
 #include "net/rpc.h"
 #include "tests/isolation/rig.h"

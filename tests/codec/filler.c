@@ -8,7 +8,7 @@
 
 #include "api/api.h"
 #include "codec/intern.h"
-#include "common/num.h"
+#include "common/crc.h"
 
 uint64_t
 filler_u64(struct filler *f)

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "api/cron.h"
+#include "common/duration.h"
+#include "common/host/zone.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
-#include "common/zone.h"
 #include "tests/lib/test.h"
 
 /* A file of TZif without a table: version 2, one type, and the rule. */

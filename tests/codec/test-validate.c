@@ -9,8 +9,9 @@
 #include "api/limits.h"
 #include "api/validate.h"
 #include "api/validate_launch.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "tests/lib/test.h"
 

@@ -15,18 +15,22 @@
 
 #include "common/buf.h"
 #include "common/civil.h"
+#include "common/clock.h"
+#include "common/crc.h"
 #include "common/digest.h"
+#include "common/duration.h"
 #include "common/err.h"
 #include "common/fd.h"
 #include "common/frame.h"
+#include "common/host/notify.h"
 #include "common/journal.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/notify.h"
 #include "common/num.h"
 #include "common/opt.h"
 #include "common/siphash.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "tests/lib/test.h"
 
 START_TEST(integers)

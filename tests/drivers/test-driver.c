@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <string.h>
 
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "drivers/caps_text.h"
 #include "drivers/driver.h"

@@ -15,7 +15,6 @@
 
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "fingerprint/fingerprint.h"
 #include "fingerprint/links.h"

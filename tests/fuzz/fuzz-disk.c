@@ -14,6 +14,7 @@
 #include <xxhash.h>
 
 #include "client/local.h"
+#include "common/crc.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"

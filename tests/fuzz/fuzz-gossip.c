@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/crc.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "server/gossip/guard.h"
 #include "server/gossip/swim.h"

@@ -14,10 +14,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/crc.h"
 #include "common/err.h"
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "net/loop.h"
 #include "server/core/core.h"
 #include "server/peer/peers.h"

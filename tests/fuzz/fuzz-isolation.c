@@ -15,9 +15,9 @@
 
 #include "api/plain.h"
 #include "common/fd.h"
+#include "common/host/mounts.h"
+#include "common/host/notify.h"
 #include "common/mem.h"
-#include "common/mounts.h"
-#include "common/notify.h"
 #include "isolation/cgroup/cgroup.h"
 #include "isolation/confine/users.h"
 #include "isolation/launch/plan.h"

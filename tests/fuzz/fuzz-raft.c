@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/crc.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "server/raft/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

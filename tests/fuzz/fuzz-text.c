@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "codec/base64.h"
+#include "common/duration.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "net/addr.h"
 #include "net/http/scan_int.h"
 

@@ -11,7 +11,6 @@
 
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "hand/hand.h"
 #include "tests/lib/test.h"

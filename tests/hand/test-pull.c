@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "hand/hand.h"
 #include "tests/lib/test.h"

@@ -23,6 +23,8 @@
 #include <unistd.h>
 
 #include "codec/codec.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/num.h"

@@ -21,9 +21,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/cgroup/cgroup.h"
 #include "isolation/confine/confine.h"

@@ -4,7 +4,8 @@
  */
 #include <string.h>
 
-#include "common/num.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/str.h"
 #include "tests/jobspec/help.h"
 

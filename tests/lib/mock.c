@@ -12,8 +12,9 @@
 #include <string.h>
 
 #include "common/buf.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/cgroup/cgroup.h"
 #include "net/loop.h"

@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "net/addr.h"
 #include "net/loop.h"
 #include "net/stream.h"

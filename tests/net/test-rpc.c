@@ -10,8 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "net/rpc.h"
 #include "net/rpc_link_int.h"
 #include "tests/lib/test.h"

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "common/clock.h"
+#include "common/duration.h"
 #include "tests/lib/test.h"
 #include "tests/server/util.h"
 

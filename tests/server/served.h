@@ -7,7 +7,6 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "net/rpc.h"
 #include "server/fsm/fsm.h"
 #include "server/server.h"

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "common/duration.h"
 #include "common/str.h"
 #include "net/loop.h"
 #include "net/rpc.h"

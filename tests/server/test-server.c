@@ -9,9 +9,11 @@
 #include <string.h>
 
 #include "api/terms.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "net/rpc.h"
 #include "server/sched/rng.h"
 #include "server/server.h"

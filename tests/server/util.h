@@ -7,7 +7,6 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "server/core/core.h"
 
 /* A directory that is removed at exit of the test process. */

@@ -6,7 +6,6 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
-#include "common/num.h"
 
 /* The latest finish of its tasks, else its last change. */
 static int64_t

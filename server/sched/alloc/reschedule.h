@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "api/api.h"
+#include "common/duration.h"
 
 #define RESCHEDULE_NOW_WINDOW (1 * NS_PER_S)   /* due within this: now */
 #define RESCHEDULE_BATCH_WINDOW (5 * NS_PER_S) /* later ones this close share an evaluation */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "client/alloc/alloc_sm.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "tests/lib/test.h"
 
 #define T0 (INT64_C(1700000000) * NS_PER_S)

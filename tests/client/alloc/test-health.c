@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "client/alloc/health.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "drivers/driver.h"
 #include "tests/lib/mock.h"

@@ -9,7 +9,6 @@
 
 #include "common/buf.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "tests/client/world.h"
 #include "tests/lib/test.h"

@@ -5,8 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "drivers/driver.h"
 #include "tests/lib/mock.h"

@@ -11,6 +11,7 @@
 #include "client/io/log_index.h"
 #include "client/task/env.h"
 #include "client/task/resolv.h"
+#include "common/duration.h"
 #include "common/mem.h"
 #include "tests/lib/test.h"
 

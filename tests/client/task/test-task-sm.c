@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "client/task/task_sm.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "tests/lib/test.h"
 
 #define S NS_PER_S

@@ -27,7 +27,6 @@
 
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/bpf/net.h"
 #include "isolation/bpf/read.h"

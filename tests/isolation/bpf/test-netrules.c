@@ -8,8 +8,9 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "tests/lib/test.h"
 
 START_TEST(parses)

@@ -34,6 +34,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "isolation/bpf/read.h"
 #include "isolation/launch/policy.h"
 #include "isolation/network/netbridge.h"

@@ -14,9 +14,10 @@
 #include <unistd.h>
 
 #include "codec/codec.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/launch/plan.h"
 #include "isolation/launch/policy.h"

@@ -16,11 +16,13 @@
 #include <unistd.h>
 
 #include "api/limits.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/err.h"
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "isolation/launch/plan.h"
 #include "isolation/launch/proto.h"
 #include "isolation/launch/record.h"

@@ -17,7 +17,6 @@
 #include "codec/codec.h"
 #include "common/fd.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "isolation/launch/proto.h"
 #include "isolation/launch/record.h"

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "codec/codec.h"
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/num.h"

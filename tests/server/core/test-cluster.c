@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/num.h"

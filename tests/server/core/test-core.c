@@ -15,9 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/log.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "server/limits.h"
 #include "server/raft/log.h"

@@ -4,6 +4,7 @@
  */
 #include "tests/lib/test.h"
 
+#include "common/duration.h"
 #include "server/core/core_int.h"
 #include "server/state/state.h"
 #include "tests/server/util.h"

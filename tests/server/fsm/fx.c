@@ -6,6 +6,7 @@
 
 #include <check.h>
 
+#include "common/duration.h"
 #include "common/hash.h"
 #include "common/str.h"
 #include "server/state/state_int.h"

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "common/num.h"
+#include "common/duration.h"
 #include "common/str.h"
 #include "server/state/state_int.h"
 #include "tests/lib/test.h"

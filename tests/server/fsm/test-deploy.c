@@ -3,6 +3,7 @@
  * The state machine and deployments: counters, deadlines, promotion, what ends one, stable
  * versions, garbage.
  */
+#include "common/duration.h"
 #include "server/leader/rollback.h"
 #include "tests/lib/test.h"
 #include "tests/server/fsm/fx.h"

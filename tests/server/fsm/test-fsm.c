@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/crc.h"
+#include "common/duration.h"
 #include "common/str.h"
 #include "server/state/state_int.h"
 #include "tests/lib/test.h"

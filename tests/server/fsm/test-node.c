@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/duration.h"
 #include "common/str.h"
 #include "tests/lib/test.h"
 #include "tests/server/fsm/fx.h"

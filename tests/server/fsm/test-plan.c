@@ -5,6 +5,7 @@
  */
 #include <time.h>
 
+#include "common/duration.h"
 #include "tests/lib/test.h"
 #include "tests/server/fsm/fx.h"
 

@@ -7,6 +7,7 @@
 
 #include "api/limits.h"
 #include "api/pool.h"
+#include "common/duration.h"
 #include "common/str.h"
 #include "tests/lib/test.h"
 #include "tests/server/fsm/fx.h"

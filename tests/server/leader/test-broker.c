@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/terms.h"
+#include "common/duration.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "server/leader/blocked.h"

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/duration.h"
 #include "common/str.h"
 #include "server/fsm/fsm.h"
 #include "server/leader/debts.h"

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/duration.h"
+#include "common/num.h"
 #include "server/leader/drain_step.h"
 #include "tests/server/sched/harness.h"
 

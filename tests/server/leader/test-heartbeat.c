@@ -8,8 +8,8 @@
 
 #include "tests/lib/test.h"
 
+#include "common/duration.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "common/str.h"
 #include "net/loop.h"
 #include "server/leader/heartbeat.h"

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/duration.h"
 #include "server/leader/deploy_step.h"
 #include "server/leader/gc.h"
 #include "server/leader/plan.h"

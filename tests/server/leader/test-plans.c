@@ -5,6 +5,8 @@
  */
 #include <string.h>
 
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/str.h"
 #include "server/fsm/fsm.h"
 #include "server/leader/leader.h"

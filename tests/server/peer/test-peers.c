@@ -9,6 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+#include "common/crc.h"
+#include "common/duration.h"
 #include "common/str.h"
 #include "net/rpc.h"
 #include "server/core/core_int.h"

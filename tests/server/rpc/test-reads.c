@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 
 #include "codec/codec.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/str.h"
 #include "tests/server/served.h"
 #include "tests/server/util.h"

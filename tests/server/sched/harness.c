@@ -10,6 +10,8 @@
 
 #include "api/away.h"
 #include "api/canonical.h"
+#include "common/duration.h"
+#include "common/uuid.h"
 #include "server/sched/alloc/reschedule.h"
 #include "server/sched/compare/class.h"
 #include "server/sched/ports.h"

@@ -8,7 +8,6 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
-#include "common/num.h"
 #include "server/sched/query/explain.h"
 #include "server/sched/resources.h"
 #include "server/sched/sched.h"

@@ -6,6 +6,8 @@
 #include "tests/lib/test.h"
 
 #include "api/away.h"
+#include "common/duration.h"
+#include "common/uuid.h"
 #include "tests/server/sched/harness.h"
 
 #define AT_ONCE (3 * NS_PER_MS) /* from an evaluation to its entry */

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "common/duration.h"
 #include "server/sched/reconcile.h"
 #include "tests/server/sched/harness.h"
 

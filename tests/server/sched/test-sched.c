@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#include "common/clock.h"
+#include "common/duration.h"
 #include "server/sched/compare/class.h"
 #include "server/sched/compare/constraint.h"
 #include "server/sched/alloc/names.h"

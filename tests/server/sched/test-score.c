@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "common/duration.h"
 #include "server/sched/spread.h"
 #include "tests/lib/test.h"
 #include "tests/server/sched/harness.h"

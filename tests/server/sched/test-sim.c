@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/duration.h"
 #include "tests/server/sched/harness.h"
 
 enum { SIM_JOBS = 8, SIM_NODES = 12, SIM_STEPS = 150, SIM_SEEDS = 12 };

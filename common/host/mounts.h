@@ -5,8 +5,8 @@
  * getmntent_r(3), which cuts lines that are longer than its buffer: root takes mounts apart by what
  * is read here.
  */
-#ifndef PADDOCK_COMMON_MOUNTS_H
-#define PADDOCK_COMMON_MOUNTS_H
+#ifndef PADDOCK_COMMON_HOST_MOUNTS_H
+#define PADDOCK_COMMON_HOST_MOUNTS_H
 
 #include <stdbool.h>
 

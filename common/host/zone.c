@@ -3,7 +3,7 @@
  * Time zones (see zone.h). Transitions come from the file's table, later ones from the rule in its
  * last line (POSIX TZ).
  */
-#include "common/zone.h"
+#include "common/host/zone.h"
 
 #include <ctype.h>
 #include <stdbool.h>

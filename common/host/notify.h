@@ -4,8 +4,8 @@
  * datagram per message to the socket that $NOTIFY_SOCKET names. Written here, because the warden
  * links nothing but libc. Without a service manager every call does nothing.
  */
-#ifndef PADDOCK_COMMON_NOTIFY_H
-#define PADDOCK_COMMON_NOTIFY_H
+#ifndef PADDOCK_COMMON_HOST_NOTIFY_H
+#define PADDOCK_COMMON_HOST_NOTIFY_H
 
 #include <stdbool.h>
 #include <stdint.h>

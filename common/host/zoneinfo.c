@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "common/fd.h"
+#include "common/host/zone.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "common/zone.h"
 
 static struct known {
     struct known *next;

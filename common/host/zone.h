@@ -3,8 +3,8 @@
  * Time zones: a TZif file (RFC 8536) as data, and the system's by name. localtime(3) knows one zone
  * per process; a server needs that of each periodic job.
  */
-#ifndef PADDOCK_COMMON_ZONE_H
-#define PADDOCK_COMMON_ZONE_H
+#ifndef PADDOCK_COMMON_HOST_ZONE_H
+#define PADDOCK_COMMON_HOST_ZONE_H
 
 #include <stddef.h>
 #include <stdint.h>

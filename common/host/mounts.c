@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/mounts.h"
+#include "common/host/mounts.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/notify.h"
+#include "common/host/notify.h"
 
 #include <errno.h>
 #include <stddef.h>
