@@ -15,6 +15,9 @@ import time
 from paddock_test import PADDOCK, Agent, need, open_log
 
 SLOW = int(os.environ.get("PADDOCK_TEST_SLOW", "1"))
+# what servers and clients are before an upgrade, and after: the same program, where nobody says
+FIRST = os.environ.get("PADDOCK_FIRST", PADDOCK)
+LATER = os.environ.get("PADDOCK_LATER", PADDOCK)
 libc = ctypes.CDLL(None, use_errno=True)
 started = time.monotonic()
 
@@ -68,7 +71,7 @@ class Member(Agent):
 
     def __init__(self, hub, i, mode, text="", **kw):
         self.i, self.hub, self.place = i, hub, Place()
-        self.addr, self.label = f"10.99.0.{i}", f"{mode}{i}"
+        self.addr, self.label, self.program = f"10.99.0.{i}", f"{mode}{i}", FIRST
         hub.ip("link", "add", f"port{i}", "type", "veth", "peer", "name", "eth0", "netns", str(self.place.holder.pid))
         hub.ip("link", "set", f"port{i}", "master", "bridge", "up")
         self.place.ip("addr", "add", f"{self.addr}/24", "dev", "eth0")
@@ -81,7 +84,7 @@ class Member(Agent):
             f.write(cfg + text)
 
     def start(self, wait=False):
-        self.proc = subprocess.Popen([*self.place.enter, PADDOCK, "agent", "-config", self.config], stdout=open_log(self.log),
+        self.proc = subprocess.Popen([*self.place.enter, self.program, "agent", "-config", self.config], stdout=open_log(self.log),
                                      stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
 
     def request(self, method, path, body=None, timeout=30):
@@ -112,6 +115,17 @@ class Member(Agent):
         os.kill(self.proc.pid, signal.SIGKILL)
         os.kill(pid, signal.SIGKILL)
         self.kill_all()
+
+    def upgrade(self):
+        """As a package's upgrade does it: stopped, and started as the later program with the same data."""
+        self.stop()
+        self.program = LATER
+        self.start()
+
+    def release(self):
+        """The codename of the system whose root the agent sees."""
+        text = open(f"/proc/{self.agent_pid()}/root/etc/os-release").read()
+        return dict(x.split("=", 1) for x in text.split("\n") if "=" in x).get("VERSION_CODENAME", "another system")
 
     def end(self):
         self.link(True)
