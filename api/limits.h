@@ -44,11 +44,11 @@ enum {
     JOB_ERRORS_MAX = 100,         /* errors that a validation reports */
     JOB_ERRORS_TEXT_MAX = 256 << 10, /* bytes of their text */
 
-    /* --- a node pool --- */
-    NODE_POOL_NAME_MAX = 128,            /* bytes of the name of a node pool */
-    NODE_POOL_TEXT_MAX = 256,            /* bytes of its description */
-    NODE_POOL_META_MAX = 128,            /* entries of its meta */
-    NODE_POOL_META_BYTES_MAX = 64 << 10, /* bytes of all of them */
+    /* --- a node pool, a namespace --- */
+    OBJECT_NAME_MAX = 128,            /* bytes of the name of a node pool or a namespace */
+    OBJECT_TEXT_MAX = 256,            /* bytes of its description */
+    OBJECT_META_MAX = 128,            /* entries of its meta */
+    OBJECT_META_BYTES_MAX = 64 << 10, /* bytes of all of them */
 
     /* --- a request --- */
     EVAL_DELETE_MAX = 7281, /* evaluations that are deleted at once by their ids */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/limits.h"
+#include "api/object.h"
 #include "api/terms.h"
 #include "common/str.h"
 
@@ -17,43 +18,26 @@ pool_check_name(const char *name, struct err *e)
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
     size_t n = strspn(str_or(name, ""), allowed);
 
-    if (n > 0 && n <= NODE_POOL_NAME_MAX && name[n] == '\0')
+    if (n > 0 && n <= OBJECT_NAME_MAX && name[n] == '\0')
         return 0;
     return err_set(e, -ERR_INVALID,
                    "invalid node pool \"%.160s\": a name has 1 to %d letters, digits, '-' and '_'",
-                   str_or(name, ""), NODE_POOL_NAME_MAX);
-}
-
-bool
-pool_is_built_in(const char *name)
-{
-    return str_eq(name, POOL_ALL) || str_eq(name, POOL_DEFAULT);
-}
-
-static int
-check_meta(const struct str_map *meta, struct err *e)
-{
-    size_t bytes = 0;
-
-    for (size_t i = 0; i < meta->n; i++)
-        bytes += strlen(meta->v[i].k) + strlen(str_or(meta->v[i].v, ""));
-    if (meta->n > NODE_POOL_META_MAX || bytes > NODE_POOL_META_BYTES_MAX)
-        return err_set(e, -ERR_INVALID,
-                       "meta has %zu entries of %zu bytes: %d entries and %d bytes are allowed",
-                       meta->n, bytes, NODE_POOL_META_MAX, NODE_POOL_META_BYTES_MAX);
-    return 0;
+                   str_or(name, ""), OBJECT_NAME_MAX);
 }
 
 int
-pool_check(const struct node_pool *p, struct err *e)
+node_pool_check(const struct node_pool *p, bool deleted, struct err *e)
 {
     const struct node_pool_scheduler_configuration *s = p->scheduler_configuration;
 
+    if (str_eq(p->name, POOL_ALL) || str_eq(p->name, POOL_DEFAULT))
+        return err_set(e, -ERR_INVALID, "%s node pool \"%s\" is not allowed",
+                       deleted ? "deleting" : "modifying", p->name);
+    if (deleted)
+        return 0;
     if (pool_check_name(p->name, e) < 0)
         return e->code;
-    if (strlen(str_or(p->description, "")) > NODE_POOL_TEXT_MAX)
-        err_set(e, -ERR_INVALID, "description longer than %d", NODE_POOL_TEXT_MAX);
-    else if (p->node_identity_ttl < 0)
+    if (p->node_identity_ttl < 0)
         err_set(e, -ERR_INVALID, "node_identity_ttl is negative");
     else if (s != NULL && !str_empty(s->scheduler_algorithm) &&
              !str_eq(s->scheduler_algorithm, "binpack") &&
@@ -61,7 +45,7 @@ pool_check(const struct node_pool *p, struct err *e)
         err_set(e, -ERR_INVALID, "invalid scheduler algorithm \"%.64s\": binpack or spread",
                 s->scheduler_algorithm);
     else
-        (void)check_meta(&p->meta, e);
+        (void)object_check_texts(p->description, &p->meta, e);
     return e->code == 0 ? 0 : err_prefix(e, "invalid node pool \"%s\"", p->name);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Node pools: which names they may have, which are there in every region, and why one may not be
- * stored. Pure.
+ * Node pools: which names they may have, and what they say of their jobs. Pure.
  */
 #ifndef PADDOCK_API_POOL_H
 #define PADDOCK_API_POOL_H
@@ -11,13 +10,8 @@
 #include "api/api.h"
 #include "common/err.h"
 
-/* 1 to NODE_POOL_NAME_MAX of letters, digits, '-' and '_'. */
+/* 1 to OBJECT_NAME_MAX of letters, digits, '-' and '_'. */
 int pool_check_name(const char *name, struct err *e);
-/* "all" and "default": nobody changes or deletes them. */
-bool pool_is_built_in(const char *name);
-/* May it be stored as it is? */
-int pool_check(const struct node_pool *p, struct err *e);
-
 /* What holds for the jobs of a pool: what the pool says, else what is said for all. Either may be
  * NULL. */
 const char *pool_algorithm(const struct node_pool *p, const struct scheduler_configuration *all);

@@ -96,7 +96,7 @@ route_call_body(struct request *a)
         call_server(a, a->route->rpc, req, method_done);
 }
 
-/* "NodePool.GetNodePool": "node pool not found". */
+/* "NodePool.Get": "node pool not found". */
 static const char *
 routes_schema_missing(struct request *a, const struct rpc_method *m)
 {

@@ -165,8 +165,8 @@ bool call_may(const struct server *s, const struct rpc_envelope *env, const char
 /* The node has proved itself in this call: it is reached over the connection of that. Loop thread.
  */
 void way_note(struct server *s, struct rpc_call *call, const char *node_id);
-/* Fails as long as no leader has made the built-in node pools. */
-int endpoint_pools_there(struct state_txn *t, struct err *e);
+/* Fails as long as no leader has made the built-in objects. */
+int endpoint_objects_there(struct state_txn *t, struct err *e);
 /* Fills Resources, SharedResources and TaskResources from AllocatedResources. */
 void endpoint_alloc_totals(void *ctx, struct allocation *a);
 /* Of lists of allocations: what a projection to AllocListStub leaves open. */

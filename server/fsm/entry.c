@@ -63,6 +63,21 @@ entry_gone(struct apply *a, enum state_table table, const void *row)
     return true;
 }
 
+/* --- objects with a name --- */
+
+void
+entry_put_object(struct apply *a, enum state_table table, const struct type *t, void *obj)
+{
+    const char *name = *(const char **)type_member(t, obj, "Name");
+    const void *old = state_get_row(a->t, a->tmp, table, (struct state_key){.a = name});
+    uint64_t *made = type_member(t, obj, "CreateIndex");
+
+    *made = old != NULL ? *(const uint64_t *)type_member(t, old, "CreateIndex") : a->index;
+    *(uint64_t *)type_member(t, obj, "ModifyIndex") = a->index;
+    state_put_row(a->t, a->index, table, obj);
+    entry_note(a, table, FSM_STORED, name, obj);
+}
+
 /* --- evaluations --- */
 
 /* Apply makes no random ids: the leader stamps some; further ones are derived from the first. */

@@ -165,8 +165,18 @@ fsm_dispatch(struct apply *a, const struct intent *in)
     ASSERT(false); /* who decodes an entry refuses it, in words */
 }
 
-/* Each intent is named, so that a new one is not let in on a full disk unseen: the compiler asks
- * for it. */
+static enum intent_room
+intent_room_job_deregister(const struct intent_job_deregister *in)
+{
+    return in->purge ? ROOM_MAKES : ROOM_STOPS;
+}
+
+static enum intent_room
+intent_room_plan_result(const struct plan_result *in)
+{
+    return in->placed.n == 0 ? ROOM_STOPS : ROOM_CHANGES;
+}
+
 enum intent_room
 fsm_room(const struct intent *in)
 {
@@ -174,41 +184,15 @@ fsm_room(const struct intent *in)
 
     ASSERT(member != 0); /* whoever proposes sets one */
     switch ((enum intent_member)member) {
-    case INTENT_JOB_REGISTER:
-    case INTENT_PERIODIC_LAUNCH:
-    case INTENT_JOB_DISPATCH:
-    case INTENT_NODE_POOL_UPSERT:
-        return ROOM_ADDS;
-    case INTENT_JOB_DEREGISTER:
-        return in->job_deregister->purge ? ROOM_MAKES : ROOM_STOPS;
-    case INTENT_PLAN_RESULT:
-        return in->plan_result->placed.n == 0 ? ROOM_STOPS : ROOM_CHANGES;
-    case INTENT_NODE_PURGE:
-    case INTENT_REAP:
-    case INTENT_EVAL_DELETE:
-    case INTENT_NODE_POOL_DELETE:
-        return ROOM_MAKES;
-    case INTENT_NODE_REGISTER:
-    case INTENT_NODE_STATUS:
-    case INTENT_NODE_ELIGIBILITY:
-    case INTENT_NODE_DRAIN:
-    case INTENT_NODE_DRAINED:
-    case INTENT_NODE_EVALUATE:
-    case INTENT_EVAL_UPDATE:
-    case INTENT_ALLOC_UPDATE:
-    case INTENT_ALLOC_TRANSITION:
-    case INTENT_SCHEDULER_CONFIG:
-    case INTENT_SCHEDULER_CAS:
-    case INTENT_NOOP:
-    case INTENT_DEPLOYMENT_UPDATE:
-    case INTENT_DEPLOYMENT_PROMOTE:
-    case INTENT_DEPLOYMENT_HEALTH:
-    case INTENT_JOB_STABLE:
-    case INTENT_JOB_TAG:
-    case INTENT_CLUSTER_METADATA:
-    case INTENT_SERVER_GONE:
-    case INTENT_NODE_POOL_INIT:
-        return ROOM_CHANGES;
+#define IS(id, member, ROOM)                                                                       \
+    case id:                                                                                       \
+        return ROOM;
+#define ASKS(id, member)                                                                           \
+    case id:                                                                                       \
+        return intent_room_##member(in->member);
+        INTENT_ROOMS(IS, ASKS)
+#undef IS
+#undef ASKS
     }
     return ROOM_CHANGES;
 }

@@ -149,6 +149,16 @@ void entry_node_evals(struct apply *a, const char *node_id);
 /* A pool that is not there yet; texts are constants or live as long as the entry. */
 void entry_make_pool(struct apply *a, const char *name, const char *description);
 
+/* --- objects with a name --- */
+/* Stamps its indexes and stores it. */
+void entry_put_object(struct apply *a, enum state_table table, const struct type *t, void *obj);
+/* Adds to *why who still uses the object, so that it may not go; `region` is for the words. */
+#define KEPT(TABLE, type)                                                                          \
+    void entry_keeps_##type(struct apply *a, const char *name, const char *region,                 \
+                            struct str_list *why);
+API_KEPT_OBJECTS(KEPT)
+#undef KEPT
+
 /* GC of a node (rule S14), if it may go. */
 void entry_reap_node(struct apply *a, const char *id, int64_t down_before);
 

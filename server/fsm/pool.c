@@ -1,24 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state machine: node pools. A pool is a row. People make and delete rows; the registration of
- * the first node in a pool makes one as well. Deletion is refused while nodes or jobs are in the
- * pool.
+ * The state machine: node pools. People make and delete them (object.c); the registration of the
+ * first node in a pool makes one as well. Deletion is refused while nodes or jobs are in the pool.
  */
 #include "api/pool.h"
 #include "api/validate.h"
 #include "server/fsm/fsm_int.h"
 
 /* --- pools that nobody has described --- */
-
-static void
-put_pool(struct apply *a, struct node_pool *p)
-{
-    const struct node_pool *old = state_node_pool(a->t, a->tmp, p->name);
-
-    p->create_index = old != NULL ? old->create_index : a->index;
-    p->modify_index = a->index;
-    entry_store(a, NODE_POOLS, p->name, p);
-}
 
 void
 entry_make_pool(struct apply *a, const char *name, const char *description)
@@ -28,7 +17,7 @@ entry_make_pool(struct apply *a, const char *name, const char *description)
     codec_defaults(p, &type_node_pool, p);
     p->name = mem_strdup(p, name);
     p->description = description;
-    put_pool(a, p);
+    entry_put_object(a, STATE_NODE_POOLS, &type_node_pool, p);
 }
 
 /* --- the first ones --- */
@@ -57,10 +46,10 @@ names_in_use(struct apply *a)
 }
 
 int
-intent_node_pool_init(struct apply *a, const struct empty *in)
+intent_objects_init(struct apply *a, const struct empty *in)
 {
     (void)in;
-    if (state_has_pools(a->t))
+    if (state_has_built_ins(a->t))
         return 0;
     struct str_map names = names_in_use(a);
     entry_make_pool(a, POOL_ALL, "All nodes of the region.");
@@ -71,19 +60,7 @@ intent_node_pool_init(struct apply *a, const struct empty *in)
     return 0;
 }
 
-/* --- by people --- */
-
-int
-intent_node_pool_upsert(struct apply *a, const struct intent_node_pool_upsert *in)
-{
-    for (size_t i = 0; i < in->node_pools.n; i++)
-        if (pool_is_built_in(in->node_pools.v[i]->name))
-            return entry_refuse(a, -ERR_INVALID, "modifying node pool \"%s\" is not allowed",
-                                in->node_pools.v[i]->name);
-    for (size_t i = 0; i < in->node_pools.n; i++)
-        put_pool(a, codec_clone(a->ctx, &type_node_pool, in->node_pools.v[i]));
-    return 0;
-}
+/* --- deletion --- */
 
 static bool
 has_nodes(struct apply *a, const char *name)
@@ -111,29 +88,14 @@ has_jobs(struct apply *a, const char *name)
     return false;
 }
 
-int
-intent_node_pool_delete(struct apply *a, const struct intent_node_pool_delete *in)
+void
+entry_keeps_node_pool(struct apply *a, const char *name, const char *region, struct str_list *why)
 {
-    struct str_list errors = {NULL, 0};
-
-    for (size_t i = 0; i < in->names.n; i++) {
-        const char *name = in->names.v[i];
-        if (state_node_pool(a->t, a->tmp, name) == NULL)
-            return entry_refuse(a, -ERR_NOT_FOUND, "node pool \"%s\" not found", name);
-        if (pool_is_built_in(name))
-            return entry_refuse(a, -ERR_INVALID, "deleting node pool \"%s\" is not allowed", name);
-        if (has_jobs(a, name))
-            list_add(a->tmp, errors,
-                     mem_printf(a->tmp, "node pool \"%s\" has non-terminal jobs in regions: [%s]",
-                                name, in->region));
-        if (has_nodes(a, name))
-            list_add(a->tmp, errors,
-                     mem_printf(a->tmp, "node pool \"%s\" has nodes in regions: [%s]", name,
-                                in->region));
-    }
-    if (errors.n > 0)
-        return entry_refuse(a, -ERR_CONFLICT, "%s", job_errors_text(a->tmp, &errors));
-    for (size_t i = 0; i < in->names.n; i++)
-        (void)entry_remove(a, NODE_POOLS, in->names.v[i]);
-    return 0;
+    if (has_jobs(a, name))
+        list_add(a->tmp, *why,
+                 mem_printf(a->tmp, "node pool \"%s\" has non-terminal jobs in regions: [%s]", name,
+                            region));
+    if (has_nodes(a, name))
+        list_add(a->tmp, *why,
+                 mem_printf(a->tmp, "node pool \"%s\" has nodes in regions: [%s]", name, region));
 }

@@ -88,7 +88,7 @@ prepare_register(struct write *w, struct state_txn *t, struct err *e)
         return err_prefix(e, "register node");
     const struct server_config *cfg = server_cfg(w->s);
     bool elsewhere = !str_eq(cfg->authoritative_region, cfg->region);
-    if (elsewhere && endpoint_pools_there(t, e) < 0)
+    if (elsewhere && endpoint_objects_there(t, e) < 0)
         return e->code;
     n->computed_class = mem_strdup(w->ctx, class_name(n, class));
     struct intent_node_register *nr = mem_new(w->ctx, struct intent_node_register);

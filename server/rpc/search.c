@@ -23,8 +23,10 @@ static const struct kind {
     {"host_volumes", .hex = true},
     {"jobs", &type_job, STATE_JOBS, false, NULL},
     {"namespaces", .name_of_all = NS_DEFAULT},
-    {"node_pools", &type_node_pool, STATE_NODE_POOLS, false, NULL},
-    {"nodes", &type_node, STATE_NODES, true, NULL},
+#define OBJECT(TABLE, id, type, TYPE, table, ...) {table, &type_##type, STATE_##TABLE, false, NULL},
+    API_OBJECTS(OBJECT)
+#undef OBJECT
+        {"nodes", &type_node, STATE_NODES, true, NULL},
     {"plugins", .hex = false},
     {"scaling_policy", .hex = true},
     {"vars", .hex = false},
@@ -112,5 +114,9 @@ search_run(struct read *r, struct state_txn *t, struct err *e)
 
 const struct read_row read_search_prefix_search = {
     .tables = STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_ALLOCS) | STATE_BIT(STATE_EVALS) |
-              STATE_BIT(STATE_NODES) | STATE_BIT(STATE_DEPLOYMENTS) | STATE_BIT(STATE_NODE_POOLS),
+              STATE_BIT(STATE_NODES) |
+              STATE_BIT(STATE_DEPLOYMENTS)
+#define OBJECT(TABLE, ...) | STATE_BIT(STATE_##TABLE)
+                  API_OBJECTS(OBJECT),
+#undef OBJECT
     .run = search_run};

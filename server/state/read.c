@@ -99,10 +99,16 @@ state_has_job_at(struct state_txn *t, const char *ns, const char *id, uint64_t j
     return row_get(t, STATE_JOB_VERSIONS, &k, &v);
 }
 
-bool
-state_has_pools(struct state_txn *t)
+static bool
+has_default(struct state_txn *t, enum state_table table)
 {
-    return state_row_bytes(t, STATE_NODE_POOLS, (struct state_key){.a = POOL_DEFAULT}) > 0;
+    return state_row_bytes(t, table, (struct state_key){.a = POOL_DEFAULT}) > 0;
+}
+
+bool
+state_has_built_ins(struct state_txn *t)
+{
+    return has_default(t, STATE_NODE_POOLS);
 }
 
 bool
@@ -110,7 +116,7 @@ state_has_pool(struct state_txn *t, const char *name)
 {
     struct state_key key = {.a = str_or(name, POOL_DEFAULT)};
 
-    return state_row_bytes(t, STATE_NODE_POOLS, key) > 0 || !state_has_pools(t);
+    return state_row_bytes(t, STATE_NODE_POOLS, key) > 0 || !has_default(t, STATE_NODE_POOLS);
 }
 
 struct scheduler_configuration *

@@ -105,9 +105,10 @@ bool state_has_job_at(struct state_txn *t, const char *ns, const char *id,
 #define state_deployment(t, ctx, id) state_get(t, ctx, DEPLOYMENTS, id)
 /* NULL: this server began alone. */
 #define state_cluster(t, ctx) state_get(t, ctx, CLUSTER, NULL)
-/* False: no leader has made the built-in pools yet; an older release has written what is there. */
-bool state_has_pools(struct state_txn *t);
-/* Is there a pool of that name (NULL: the default one)? Always, as long as there are no pools. */
+/* False: no leader has made the built-in objects yet; an older release has written what is there.
+ */
+bool state_has_built_ins(struct state_txn *t);
+/* Is there a pool of that name (NULL: the default one)? Always, as long as there is none at all. */
 bool state_has_pool(struct state_txn *t, const char *name);
 /* Never NULL: defaults when nothing was stored. */
 struct scheduler_configuration *state_scheduler_config(struct state_txn *t, const void *ctx);
@@ -209,7 +210,9 @@ enum state_watch_kind {
     WATCH_DEPLOYMENT,
     WATCH_JOB_DEPLOYMENTS,
     WATCH_DEPLOYMENT_ALLOCS,
-    WATCH_NODE_POOL,
+#define OBJECT(TABLE, id, type, TYPE, ...) WATCH_##TYPE,
+    API_OBJECTS(OBJECT)
+#undef OBJECT
 };
 uint64_t state_watch_key(enum state_watch_kind kind, const char *a,
                          const char *b); /* b NULL: no more */

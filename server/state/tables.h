@@ -14,6 +14,8 @@
  *     derived: what it says is the key of the row; holds(object) false: not in it; NULL: every row
  *     is
  *
+ * Objects with a name have their rows from the lines `object` of api/schema.
+ *
  * A change of a key or an index is a new STATE_FORMAT (state_int.h).
  */
 #ifndef PADDOCK_SERVER_STATE_TABLES_H
@@ -35,8 +37,6 @@
         WATCHES(ABOUT(WATCH_JOB, STR(job_summary, namespace), STR(job_summary, job_id))), NULL)    \
     ROW(NODES, 4, node, "nodes", KEY(STR(node, id)), WATCHES(ABOUT(WATCH_NODE, STR(node, id))),    \
         NULL)                                                                                      \
-    ROW(NODE_POOLS, 16, node_pool, "node_pools", KEY(STR(node_pool, name)),                        \
-        WATCHES(ABOUT(WATCH_NODE_POOL, STR(node_pool, name))), NULL)                               \
     ROW(ALLOCS, 5, allocation, "allocs", KEY(STR(allocation, id)),                                 \
         WATCHES(ABOUT(WATCH_ALLOC, STR(allocation, id)),                                           \
                 ABOUT(WATCH_JOB_ALLOCS, STR(allocation, namespace), STR(allocation, job_id)),      \
@@ -57,7 +57,14 @@
         WATCHES({0}), NULL)                                                                        \
     ROW(PERIODIC_LAUNCHES, 11, periodic_launch, "periodic_launches",                               \
         KEY(STR(periodic_launch, namespace), STR(periodic_launch, id)), WATCHES({0}), NULL)        \
-    ROW(CLUSTER, 15, cluster_metadata, "cluster_metadata", KEY(WORD("cluster")), WATCHES({0}), NULL)
+    ROW(CLUSTER, 15, cluster_metadata, "cluster_metadata", KEY(WORD("cluster")), WATCHES({0}),     \
+        NULL)                                                                                      \
+    API_OBJECTS(OBJECT_ROW)
+
+/* The row of a kind of objects with a name; ROW is a macro of who asks for the rows. */
+#define OBJECT_ROW(TABLE, id, type, TYPE, table, words, list, put, one, file, replicated)          \
+    ROW(TABLE, id, type, table, KEY(STR(type, name)),                                              \
+        WATCHES(ABOUT(WATCH_##TYPE, STR(type, name))), NULL)
 
 #define STATE_INDEXES(INDEX)                                                                       \
     INDEX(JOBS_BY_TYPE, JOBS, "jobs_by_type",                                                      \

@@ -223,7 +223,7 @@ void
 make_pools(struct fx *f)
 {
     struct intent *in = intent_new(f, 0);
-    in->node_pool_init = type_new(in, &type_empty);
+    in->objects_init = type_new(in, &type_empty);
     ck_assert_int_eq(apply(f, in)->err.code, 0);
 }
 
@@ -231,7 +231,7 @@ struct fsm_result *
 put_pool(struct fx *f, const char *name)
 {
     struct intent *in = intent_new(f, 0);
-    in->node_pool_upsert = type_new(in, &type_intent_node_pool_upsert);
+    in->node_pool_upsert = type_new(in, &type_node_pool_upsert);
     struct node_pool *p = type_new(in, &type_node_pool);
     p->name = name;
     list_add(in, in->node_pool_upsert->node_pools, p);
@@ -242,7 +242,7 @@ struct fsm_result *
 delete_pool(struct fx *f, const char *name)
 {
     struct intent *in = intent_new(f, 0);
-    in->node_pool_delete = type_new(in, &type_intent_node_pool_delete);
+    in->node_pool_delete = type_new(in, &type_object_delete);
     in->node_pool_delete->names = strs(in, name, NULL);
     in->node_pool_delete->region = "global";
     return apply(f, in);

@@ -236,7 +236,7 @@ say_pool(struct world *w)
     struct intent *in = intent_new(w->ctx, 0);
     struct node_pool *p = type_new(in, &type_node_pool);
     p->name = state_node(w->t, w->ctx, "n1")->node_pool;
-    in->node_pool_upsert = type_new(in, &type_intent_node_pool_upsert);
+    in->node_pool_upsert = type_new(in, &type_node_pool_upsert);
     list_add(in, in->node_pool_upsert->node_pools, p);
     enter(w, in);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/limits.h"
+#include "api/object.h"
 #include "api/pool.h"
 #include "common/duration.h"
 #include "common/str.h"
@@ -93,17 +94,14 @@ END_TEST
 
 START_TEST(built_in_pools_stay_as_they_are)
 {
-    struct fx *f = fx_new();
-    make_pools(f);
     static const char *const names[] = {POOL_ALL, POOL_DEFAULT};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const struct fsm_result *r = put_pool(f, names[i]);
-        ck_assert_int_eq(r->err.code, -ERR_INVALID);
-        ck_assert_ptr_nonnull(strstr(r->err.text, "is not allowed"));
-        ck_assert_int_eq(delete_pool(f, names[i])->err.code, -ERR_INVALID);
-        ck_assert(!str_empty(get_pool(f, names[i])->description));
+    for (int i = 0; i < 4; i++) {
+        const struct node_pool p = {.name = names[i % 2]};
+        struct err e = ERR_INIT;
+        ck_assert_int_eq(node_pool_check(&p, i < 2, &e), -ERR_INVALID);
+        ck_assert_ptr_nonnull(strstr(e.text, i < 2 ? "deleting" : "modifying"));
+        ck_assert_ptr_nonnull(strstr(e.text, "is not allowed"));
     }
-    fx_free(f);
 }
 END_TEST
 
@@ -224,7 +222,7 @@ START_TEST(all_of_several_are_deleted_or_none)
     put_pool(f, "a");
     enter(f, "n1", "b", false);
     struct intent *in = intent_new(f, 0);
-    in->node_pool_delete = type_new(in, &type_intent_node_pool_delete);
+    in->node_pool_delete = type_new(in, &type_object_delete);
     in->node_pool_delete->names = strs(in, "a", "b");
     in->node_pool_delete->region = "global";
     ck_assert_int_eq(apply(f, in)->err.code, -ERR_CONFLICT);
@@ -258,35 +256,35 @@ wrong(const struct node_pool *p)
 {
     static struct err e;
     err_clear(&e);
-    return pool_check(p, &e) < 0 ? e.text : NULL;
+    return node_pool_check(p, false, &e) < 0 ? e.text : NULL;
 }
 
 START_TEST(limits_of_a_pool)
 {
     auto_mem struct node_pool *p = type_new(NULL, &type_node_pool);
-    char name[NODE_POOL_NAME_MAX + 2] = "", text[NODE_POOL_TEXT_MAX + 2] = "";
-    memset(name, 'n', NODE_POOL_NAME_MAX);
-    memset(text, 't', NODE_POOL_TEXT_MAX);
+    char name[OBJECT_NAME_MAX + 2] = "", text[OBJECT_TEXT_MAX + 2] = "";
+    memset(name, 'n', OBJECT_NAME_MAX);
+    memset(text, 't', OBJECT_TEXT_MAX);
     p->name = name;
     p->description = text;
-    for (int i = 0; i < NODE_POOL_META_MAX; i++)
+    for (int i = 0; i < OBJECT_META_MAX; i++)
         str_map_set(p, &p->meta, mem_printf(p, "key%d", i), "v");
     ck_assert_ptr_null(wrong(p));
-    name[NODE_POOL_NAME_MAX] = 'n';
+    name[OBJECT_NAME_MAX] = 'n';
     ck_assert_ptr_nonnull(strstr(wrong(p), "a name has 1 to 128"));
     p->name = "a b";
     ck_assert_ptr_nonnull(wrong(p));
     p->name = NULL;
     ck_assert_ptr_nonnull(wrong(p));
     p->name = "gpu-1_x";
-    text[NODE_POOL_TEXT_MAX] = 't';
+    text[OBJECT_TEXT_MAX] = 't';
     ck_assert_ptr_nonnull(strstr(wrong(p), "description longer than 256"));
     p->description = NULL;
     str_map_set(p, &p->meta, "one-more", "v");
     ck_assert_ptr_nonnull(strstr(wrong(p), "128 entries"));
     p->meta = (struct str_map){0};
-    char *large = mem_array(p, char, NODE_POOL_META_BYTES_MAX + 1);
-    memset(large, 'v', NODE_POOL_META_BYTES_MAX);
+    char *large = mem_array(p, char, OBJECT_META_BYTES_MAX + 1);
+    memset(large, 'v', OBJECT_META_BYTES_MAX);
     str_map_set(p, &p->meta, "k", large);
     ck_assert_ptr_nonnull(strstr(wrong(p), "65536 bytes"));
     p->meta = (struct str_map){0};

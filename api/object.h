@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kinds of objects that people make by name: a line `object` of api/schema each
+ * (build-aux/gen-codec). All of a kind but its check is made from that line: table, entries of the
+ * log, methods, routes, search. Pure.
+ */
+#ifndef PADDOCK_API_OBJECT_H
+#define PADDOCK_API_OBJECT_H
+
+#include <stdbool.h>
+
+#include "api/api.h"
+#include "common/err.h"
+
+struct object_kind {
+    const struct type *type; /* has Name, Hash, CreateIndex, ModifyIndex */
+    const char *table;       /* "node_pools": of the state, and in searches */
+    const char *words;       /* "node pool" */
+    enum rpc_id upsert, delete;
+    bool replicated; /* the authoritative region alone writes it; others follow */
+    /* Says whether it may be stored, or, with its name alone, deleted. */
+    int (*check)(const void *obj, bool deleted, struct err *e);
+};
+
+/* Returns the kind that the method writes; NULL: it is no method of objects. */
+const struct object_kind *object_kind_of(enum rpc_id id);
+
+/* Checks what all kinds have: at most OBJECT_TEXT_MAX bytes of a description, OBJECT_META_MAX
+ * entries and OBJECT_META_BYTES_MAX bytes of metadata. */
+int object_check_texts(const char *description, const struct str_map *meta, struct err *e);
+
+/* The checks of the kinds, a function each. */
+#define OBJECT(TABLE, id, type, ...)                                                               \
+    int type##_check(const struct type *obj, bool deleted, struct err *e);
+API_OBJECTS(OBJECT)
+#undef OBJECT
+
+#endif
