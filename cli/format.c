@@ -10,6 +10,7 @@
 
 #include "cli/limits.h"
 #include "common/duration.h"
+#include "template/template.h"
 
 /* --- tables --- */
 

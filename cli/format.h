@@ -57,7 +57,4 @@ bool output_object(struct cmd *c, const struct output *o, const struct type *t, 
 bool output_list(struct cmd *c, const struct output *o, const struct type *t,
                  const void *list, int *ret_code);
 
-/* template.c: a subset of Go templates over a value. 0, or -ERR_INVALID with words. */
-int template_render(struct buf *out, const char *text, const struct value *v, struct err *e);
-
 #endif

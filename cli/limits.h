@@ -28,9 +28,6 @@ enum {
     COMPLETE_LINE_MAX = 64 << 10, /* bytes of a command line that is completed */
     COMPLETE_WORDS_MAX = 256,     /* words of it */
     COMPLETE_MS = 1000,           /* an answer of the agent to completion */
-    TEMPLATE_DEPTH_MAX = 32,      /* nesting of a template */
-    TEMPLATE_ARGS_MAX = 16,       /* arguments of a function in it */
-    TEMPLATE_VARS_MAX = 64,       /* variables of it that hold at once */
 };
 
 #endif

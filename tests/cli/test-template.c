@@ -2,7 +2,9 @@
  *
  * The template subset of -t.
  */
-#include "cli/format.h"
+#include "codec/codec.h"
+#include "common/mem.h"
+#include "template/template.h"
 #include "tests/lib/test.h"
 
 static const char data[] =

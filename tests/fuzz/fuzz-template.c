@@ -6,10 +6,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "cli/format.h"
 #include "codec/codec.h"
 #include "codec/value.h"
 #include "common/mem.h"
+#include "template/template.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -2,8 +2,8 @@
  *
  * The functions of a template (template.c), apart from its grammar.
  */
-#ifndef PADDOCK_CLI_TEMPLATE_H
-#define PADDOCK_CLI_TEMPLATE_H
+#ifndef PADDOCK_TEMPLATE_INT_H
+#define PADDOCK_TEMPLATE_INT_H
 
 #include "codec/codec.h"
 #include "common/buf.h"

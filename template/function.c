@@ -3,7 +3,7 @@
  * Functions of templates: those of Go's text/template that take JSON. What Go would print as
  * "%!d(string=x)" is an error here, since nobody wants that in a script.
  */
-#include "cli/template.h"
+#include "template/template_int.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -2,19 +2,20 @@
  *
  * The useful core of Go's text/template for -t, over the JSON of an answer:
  *   {{ .A.B }} {{ . }} {{ $ }} {{ $x := .A }} {{ $x = 1 }} {{ $x.B }} {{ (index .L 0).B }}
- *   {{ .A | printf "%.8s" }} {{ len .L }} and the other functions of template_fn.c
- *   {{ if P }} {{ else if P }} {{ else }} {{ end }}   {{ with P }}   {{ range $k, $v := P }} {{
- * else }} "quoted" and `raw` strings, whole numbers, true, false, comments, trim marks {{- -}}
+ *   {{ .A | printf "%.8s" }} {{ len .L }} and the other functions of function.c
+ *   {{ if P }} {{ else if P }} {{ else }} {{ end }}
+ *   {{ with P }} {{ else }} {{ end }}   {{ range $k, $v := P }} {{ else }} {{ end }}
+ *   "quoted" and `raw` strings, whole numbers, true, false, comments, trim marks {{- -}}
  * Whatever else Go knows is refused: what is printed is what Go would print of this JSON.
  */
-#include "cli/template.h"
+#include "template/template.h"
 
 #include <ctype.h>
 #include <string.h>
 
-#include "cli/format.h"
-#include "cli/limits.h"
 #include "common/num.h"
+#include "template/limits.h"
+#include "template/template_int.h"
 
 struct var {
     const char *name;
