@@ -55,7 +55,7 @@ check_ports(const struct hand_port *const *v, size_t n, struct err *e)
     return 0;
 }
 
-/* What comes with the group's network is not the task's to say. */
+/* Refuses what comes with the group's network and is not the task's to say. */
 static int
 check_group(const struct hand_task *t, struct err *e)
 {
@@ -148,7 +148,8 @@ is_on(const char *opt, const char *name)
            (!opt[n] || ((opt[n] == '=' || opt[n] == ':') && str_eq(opt + n + 1, "true")));
 }
 
-/* What keeps more from the container than the engine does by itself is everybody's. */
+/* Lets through options that keep more from the container than the engine does by itself: everybody
+ * may have them. */
 static int
 check_security(const struct hand *h, const struct hand_task *t, struct err *e)
 {

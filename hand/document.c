@@ -275,7 +275,8 @@ put_ulimits(struct value *host, const struct hand_task *t)
         value_map_set(host, "Ulimits", all);
 }
 
-/* Of what nobody has read yet: the hand writes our files. */
+/* Sets the driver of the engine's log, bounded by default: nobody has read it yet, the hand writes
+ * our files. */
 static void
 put_log(struct value *host, const struct hand *h, const struct hand_task *t)
 {
@@ -320,8 +321,8 @@ put_health(struct value *doc, const struct hand_task *t)
         value_map_set(doc, "Healthcheck", health);
 }
 
-/* What the engine gives of itself and the client does not allow is taken away: a list of those to
- * add would be given to a user other than root as well. */
+/* Takes away the capabilities that the engine gives by itself and the client does not allow: a list
+ * of those to add would be given to a user other than root as well. */
 static void
 put_caps(struct value *host, const struct hand *h, const struct hand_task *t)
 {

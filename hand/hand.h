@@ -21,7 +21,8 @@
 #define HAND_LABEL_ALLOC "com.hashicorp.nomad.alloc_id" /* what tools of Nomad's users look for */
 #define HAND_LABEL_TASK "paddock.task"
 #define HAND_LABEL_NETWORK "paddock.network" /* in place of a task: the network of a group */
-/* What that runs; another one has another number: podman knows no tag of what it is sent. */
+/* The image of a group's network. Another program in it gets another number: podman knows no tag of
+ * what it is sent. */
 #define NETWORK_IMAGE_REPO "localhost/paddock-pause-1"
 #define NETWORK_IMAGE NETWORK_IMAGE_REPO ":latest"
 #define HAND_LABEL_BOOT "paddock.boot" /* of the machine, when it was started */
@@ -50,7 +51,7 @@ struct hands { /* for all that are on */
 };
 
 /* --- allow.c: pure --- */
-/* What the policy and good sense say of it; -ERR_POLICY, -ERR_INVALID, -ERR_UNSUPPORTED. */
+/* Judges a task by policy and good sense: -ERR_POLICY, -ERR_INVALID, -ERR_UNSUPPORTED. */
 int allow_task(const struct hand *h, const char *alloc, const char *task, const struct hand_task *t,
                struct err *e);
 
@@ -70,7 +71,7 @@ int places_find(const void *ctx, const struct hand *h, const char *dir, const st
 /* --- document.c: pure --- */
 /* "web-0123..." */
 const char *document_name(const void *ctx, const char *alloc, const char *task);
-/* What the engine is asked for, of an allowed task. */
+/* Makes the document that the engine is asked with for an allowed task. */
 struct value *document_make(const void *ctx, const struct hand *h, const char *alloc,
                             const char *task, const struct hand_task *t,
                             const struct str_list *sources);
@@ -79,12 +80,12 @@ struct value *document_limits(const void *ctx, const struct hand *h, const struc
 /* ... of the network of a group. */
 struct value *document_network(const void *ctx, const struct hand *h, const char *alloc,
                                const struct hand_network *n);
-/* Of its inspection; false: it is not this hand's. */
+/* Reads the inspection of a network's container; false: it is not this hand's. */
 bool document_network_state(const void *ctx, const struct hand *h, const char *alloc,
                             const struct value *doc, struct hand_network_state *ret,
                             bool *ret_running);
-/* Of an engine's inspection; false: it is not this hand's container of the task, or is not to be
- * understood. */
+/* Reads an engine's inspection of a task; false: it is not this hand's container of the task, or is
+ * not to be understood. */
 bool document_state(const void *ctx, const struct hand *h, const char *alloc, const char *task,
                     const struct value *doc, struct hand_state *ret);
 struct log_shape { /* 0: the default */
@@ -92,7 +93,7 @@ struct log_shape { /* 0: the default */
     bool tty; /* one stream, which the engine does not frame */
     bool off; /* none is taken */
 };
-/* Of the label of logs; zeros where there is none. */
+/* Reads the label of logs; zeros where there is none. */
 void document_logs(const struct value *labels, struct log_shape *ret);
 /* A text of an engine's document; what is none is "". */
 const char *document_text(const struct value *doc, const char *name);
@@ -121,18 +122,18 @@ struct engine_ask {
 struct engine_call *engine_ask(struct hand *h, const struct engine_ask *ask);
 void engine_cancel(struct engine_call *c); /* `done` does not come; NULL is fine */
 void engine_read(struct engine_call *c, bool on);
-/* Of a tunnel: bytes to the engine; how many wait; that no more come. */
+/* Work on a tunnel: send bytes to the engine; how many wait; that no more come. */
 void engine_write(struct engine_call *c, const void *p, size_t n);
 size_t engine_queued(const struct engine_call *c);
 void engine_end(struct engine_call *c);
 bool engine_is_podman(const struct hand *h);
 /* The target of a list of containers, those that do not run too. */
 const char *engine_list(const struct hand *h);
-/* What the engine said went wrong. */
+/* Returns the engine's words on what went wrong. */
 const char *engine_said(const struct value *doc);
 
 /* --- images.c --- */
-/* Of an engine; `dir` stays the caller's. */
+/* Makes the list of an engine's images; `dir` stays the caller's. */
 struct images *images_new(const void *ctx, struct hand *h, int dir);
 /* The hand has pulled it; `before` is the id that the name had, NULL: none. */
 void images_pulled(struct images *m, const char *name, const char *before, const char *id);
@@ -156,7 +157,7 @@ struct credentials_ask;
 typedef void credentials_done(void *arg, const struct hand_auth *auth, const char *why);
 /* Before the hand confines itself. NULL: *e says why. */
 struct credentials *credentials_new(const void *ctx, struct hand *h, struct err *e);
-/* Of the registry of an image; `done` comes once, never from inside. */
+/* Looks for the credentials of an image's registry; `done` comes once, never from inside. */
 struct credentials_ask *credentials_find(struct credentials *c, const char *image,
                                          credentials_done *done, void *arg);
 void credentials_cancel(struct credentials_ask *a); /* `done` does not come; NULL is fine */
@@ -190,9 +191,10 @@ struct hand_log;
 struct hand_log *log_open(const void *ctx, struct hand *h, const char *alloc, const char *task,
                           struct err *e);
 void log_shape(struct hand_log *l, const struct log_shape *s);
-/* Whose output comes from now on; what is written of it is known from its notes. -errno. */
+/* Names the container whose output comes from now on; what is written of it is known from its
+ * notes. -errno. */
 int log_of(struct hand_log *l, const char *container);
-/* Where the engine is to begin: "SECONDS.NANOSECONDS". Forgets the rest of a message. */
+/* Returns where the engine is to begin: "SECONDS.NANOSECONDS". Forgets the rest of a message. */
 const char *log_since(struct hand_log *l, char ret[48]);
 int64_t log_fresh(const struct hand_log *l); /* new bytes since log_since() */
 /* From now on what comes must be no older than that, or log_feed() fails: -ERR_BUSY, and nothing of

@@ -38,7 +38,7 @@ layer_of(struct layers *p, const char *id)
     return l;
 }
 
-/* What is no number of bytes is 0. */
+/* Returns 0 for a member that is no number of bytes. */
 static int64_t
 bytes_of(const struct value *detail, const char *name)
 {

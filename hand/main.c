@@ -66,7 +66,8 @@ main_confine(const struct hand *h, struct err *e)
     return r;
 }
 
-/* Where the hand notes what it has pulled: a directory of its own, in one that is root's. */
+/* Opens the place where the hand notes what it has pulled: a directory of its own, in one that is
+ * root's. */
 static int
 open_state(const struct policy *p, struct err *e)
 {

@@ -189,8 +189,7 @@ on_started(void *arg, int status, const struct value *doc, const struct err *e)
     }
 }
 
-/* Of an import there is a line of documents; what failed in it is seen when the image is missing.
- */
+/* Passes over the lines of an import: what failed in it is seen when the image is missing. */
 static bool
 on_line(void *arg, const struct http_resp *r, const void *p, size_t n)
 {

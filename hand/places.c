@@ -64,7 +64,7 @@ open_place(int dir, const char *path)
     return fd_open_beneath(dir, path, O_PATH, 0, false);
 }
 
-/* As engines do with a source that is not there. */
+/* Opens the source, made if it is not there, as engines do. */
 static int
 open_made(int dir, const char *path)
 {

@@ -205,7 +205,7 @@ on_body(void *arg, const struct http_resp *r, const void *bytes, size_t n)
     return true;
 }
 
-/* What the next try will be told too. */
+/* Says whether the next try will get the same answer. */
 static bool
 pull_lasting(const char *error)
 {
@@ -217,7 +217,7 @@ pull_lasting(const char *error)
     return false;
 }
 
-/* What is here now, and was not before, is ours. */
+/* Notes the image as ours when it is here now and was not before. */
 static void
 on_after(void *arg, int status, const struct value *doc, const struct err *e)
 {
@@ -343,7 +343,8 @@ transfer_new(const struct pull *p, const char *target, const char *auth)
     return t;
 }
 
-/* Of those on their way, the same image in the same name; an archive is its task's own. */
+/* Joins a transfer of the same image in the same name, or starts one; an archive is its task's
+ * own. */
 static void
 pull_join(struct pull *p, const struct hand_auth *a)
 {

@@ -334,7 +334,7 @@ pull_image(struct order *j)
     j->pull = pull_start(j->h, j->alloc, j->task, j->spec, &events, j);
 }
 
-/* Where its output begins in the files is noted before there is any. */
+/* Notes where the container's output begins in the files, before there is any. */
 static int
 note_log(struct order *j, struct err *e)
 {
@@ -445,9 +445,9 @@ on_removed(void *arg, int status, const struct value *doc, const struct err *e)
     }
 }
 
-/* Who asked for the removal does not wait any more, and may have started the next run: is the
- * container that one's? It need not run, nor be waited for: it may have ended already, or be about
- * to start. */
+/* Says whether the container is of the next run, which may have been started since the asker of the
+ * removal went. It need not run, nor be waited for: it may have ended already, or be about to
+ * start. */
 static bool
 is_next(const struct order *j, const struct hand_state *s)
 {
@@ -507,7 +507,7 @@ on_signaled(void *arg, int status, const struct value *doc, const struct err *e)
         serve_answer(j, NULL, NULL);
 }
 
-/* As the image wants to be stopped. */
+/* Returns the signal by which the image wants to be stopped. */
 static const char *
 stop_signal(const struct value *doc)
 {
