@@ -276,7 +276,7 @@ probe_cgroup(struct probe *p, const char *root)
                                       : probe_no(p, PROBE_CLONE_INTO_CGROUP, why);
 }
 
-/* What we are confined by can be read where it is enabled, and nowhere else. */
+/* Reads the profile that confines us, which is readable only where AppArmor is enabled. */
 static void
 probe_apparmor(struct probe *p)
 {

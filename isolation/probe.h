@@ -53,7 +53,7 @@ struct fact {
 };
 void fact_yes(struct fact *f);
 __attribute__((format(printf, 2, 3))) void fact_no(struct fact *f, const char *fmt, ...);
-/* What came of a try: no error, yes. */
+/* Sets a fact to the outcome of a try: no error, yes. */
 void fact_of(struct fact *f, const struct err *e);
 
 struct probe {

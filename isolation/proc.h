@@ -35,7 +35,7 @@ pid_t proc_fork(int *ret_pidfd);
 /* The same with more `flags` of clone3(2). The child has the standard descriptors and `keep` (-1:
  * no other) and takes no longer for it when the parent has tens of thousands. */
 pid_t proc_fork_bare(uint64_t flags, int keep, int *ret_pidfd);
-/* Of this boot of the machine: 36 characters. */
+/* Reads the id of this boot of the machine: 36 characters. */
 int proc_boot_id(char out[40]);
 
 #endif

@@ -430,7 +430,8 @@ on_signal(struct run *u)
     }
 }
 
-/* What time or the end of a child brings about; milliseconds to wait, -1 for ever, or -2: done */
+/* Does what time or the end of a child brings about. Returns the milliseconds to wait, -1 for ever,
+ * or -2: done */
 static int
 supervisor_step(struct run *u)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What disks did for tasks: requests that ended, bytes, failures, and how long each request took,
- * from its making (so with its wait in the disk's queue, without what io.max held back before) to
- * its end.
+ * Counts the requests of tasks to disks that ended: bytes, failures, and how long each request
+ * took, from its making (so with its wait in the disk's queue, without what io.max held back
+ * before) to its end.
  *
  * A request is the cgroup's that its data is: past the cache the writer's, and where the kernel
  * writes back later the owner's of the pages. That is so on cgroup version 2 with the controller

@@ -53,7 +53,7 @@ struct bpf_rows_header {
     __u64 build; /* which programs count here */
 };
 
-/* What became of a task's processes, and how long they waited for a processor. */
+/* The ends of a task's processes, and how long they waited for a processor. */
 #define BPF_RUN_BUCKETS 16 /* up to 1, 2, 4 ... 16384 microseconds, and above */
 struct bpf_run_row {
     __u64 id;
@@ -67,7 +67,7 @@ struct bpf_run_row {
 };
 #define BPF_RUN_MAGIC 0x314e55524f434450ULL
 
-/* What disks did for a task: requests that ended, and how long each took. */
+/* A task's requests to disks that ended, and how long each took. */
 #define BPF_BLOCK_BUCKETS 24 /* up to 1, 2, 4 ... 4194304 microseconds, and above */
 struct bpf_block_row {
     __u64 id;

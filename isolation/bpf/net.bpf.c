@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What tasks send and receive, counted; and what they may reach and bind to, enforced. Attached
- * once, to the parent cgroup of all tasks; a task is the leaf that its socket (packets) or its
- * process (calls) is in.
+ * Counts the bytes and packets that tasks send and receive, and enforces which addresses they may
+ * reach and bind to. Attached once, to the parent cgroup of all tasks; a task is the leaf that its
+ * socket (packets) or its process (calls) is in.
  *
  * The four address hooks give a call that is denied EPERM at once. The packet hook behind them sees
  * what has no address hook: raw sockets, source routes, and whatever a later kernel adds. It lets
@@ -395,9 +395,9 @@ parse_v6(struct __sk_buff *skb, struct target *t)
     return 0;
 }
 
-/* What a packet says of itself: its protocol, and whether it goes to the peer of its socket, since
- * options (a source route) may lead it elsewhere. The hop-by-hop options of a jumbo packet do not.
- */
+/* The header's words on a packet: its protocol, and whether it goes to the peer of its socket,
+ * since options (a source route) may lead it elsewhere. The hop-by-hop options of a jumbo packet do
+ * not. */
 struct header {
     __u8 protocol;
     bool plain;
@@ -424,7 +424,7 @@ bound_elsewhere(const struct header *h)
     return h->protocol == IPPROTO_SCTP || hides_another(h->protocol);
 }
 
-/* Of a standing TCP connection, or of one that a peer made. */
+/* Says whether the packet belongs to a standing TCP connection, or to one that a peer made. */
 INLINE int
 established(struct bpf_sock *sk, const struct header *h)
 {
@@ -461,7 +461,8 @@ header_bytes(struct __sk_buff *skb)
     return n + (doff >> 4) * 4;
 }
 
-/* As on the wire: what is cut into segments later, or was merged from some, counts as these. */
+/* Adds a packet as it is on the wire: what is cut into segments later, or was merged from some,
+ * counts as these. */
 INLINE void
 count(struct __sk_buff *skb, __u64 *bytes, __u64 *packets)
 {

@@ -325,7 +325,7 @@ rules_known(const struct bpf_net *b, uint64_t id, uint32_t kind)
     return bpf_map_get(b->rules, &k, &x) == 0;
 }
 
-/* Of the rules of `id`: those of a task that lives. */
+/* Says whether a living task has the rules of `id`. */
 static bool
 rules_used(const struct bpf_net *b, uint64_t id)
 {

@@ -44,8 +44,8 @@ int bpf_read_open(struct bpf_read *b, int fd);
 int bpf_read_open_runs(struct bpf_read *b, int fd);
 int bpf_read_open_blocks(struct bpf_read *b, int fd);
 void bpf_read_close(struct bpf_read *b);
-/* Of the task whose leaf has `cgroup_id`; false: it is not counted. `hint` is kept by the caller
- * per task, 0 at first: where it was the last time. */
+/* Read the counters of the task whose leaf has `cgroup_id`; false: it is not counted. `hint` is
+ * kept by the caller per task, 0 at first: where it was the last time. */
 bool bpf_read_net(const struct bpf_read *b, uint64_t cgroup_id, size_t *hint,
                   struct bpf_net_counts *ret);
 

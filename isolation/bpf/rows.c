@@ -129,7 +129,7 @@ look_at(struct bpf_rows *b, uint32_t id)
             b->links[i] = TAKE_FD(link);
 }
 
-/* What somebody still holds of an earlier warden: all of it, or nothing. */
+/* Takes over all that somebody still holds of an earlier warden, or nothing of it. */
 static bool
 rows_adopt(struct bpf_rows *b)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What the scheduler and the ends of processes tell of tasks: how long each wait for a processor
- * was, which programs were executed, what ended, and what the kernel ended for want of memory.
- * Everything is written to the task's row before the end of the process can be seen by anybody.
+ * Counts for each task the waits for a processor and their length, the programs executed, the
+ * processes that ended, and those that the kernel ended for want of memory. Everything is written
+ * to the task's row before the end of the process can be seen by anybody.
  *
  * The wait is read where the kernel has added it up (sched_info.run_delay), when the process leaves
  * the processor: one hook, and for a process that is not ours a failed look-up.
@@ -119,7 +119,7 @@ BPF_PROG(pd1_exec, struct task_struct *p)
     return 0;
 }
 
-/* Of threads the last one is the process's. */
+/* Counts a process when the last of its threads ends. */
 SEC("tp_btf/sched_process_exit")
 int
 BPF_PROG(pd1_exit, struct task_struct *p)

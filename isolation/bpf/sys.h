@@ -25,9 +25,9 @@ int bpf_cgroup_detach(int cgroup, int prog, unsigned type);
 /* Ids of what is attached to the cgroup itself; *n in: room, out: how many. */
 int bpf_cgroup_query(int cgroup, unsigned type, uint32_t *ids, uint32_t *n);
 
-/* Of those who change what hangs on the cgroup: an fd whose close unlocks. Waits for two seconds at
- * most, on a file that only root can open where the kernel has one (cgroup.kill, Linux 5.14): who
- * can open a file can lock it for good. */
+/* Locks the cgroup against others who change what hangs on it: an fd whose close unlocks. Waits for
+ * two seconds at most, on a file that only root can open where the kernel has one (cgroup.kill,
+ * Linux 5.14): who can open a file can lock it for good. */
 int bpf_cgroup_lock(int cgroup);
 
 /* Programs that are attached elsewhere: the next id after `id`, or -ENOENT at the end. */

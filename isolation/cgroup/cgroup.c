@@ -43,7 +43,7 @@
 #define OWNER_XATTR "trusted.paddock.owner"
 #define LOCKED_FILE "cgroup.procs"
 
-/* What tasks use; the others stay where they are. */
+/* The controllers that tasks use; the others stay where they are. */
 static const uint32_t wanted = CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS | CGROUP_IO | CGROUP_CPUSET;
 
 static uint32_t
@@ -318,7 +318,7 @@ refuse_absent(const struct cgroup_file *f, bool known, struct err *e)
                    f->name, known ? "controller" : "file");
 }
 
-/* Of a strict plan, before anything is changed. */
+/* Refuses a strict plan before anything is changed, if something of it cannot be had here. */
 static int
 check_required(int taskfd, int leaf, const struct cgroup_plan *plan, struct err *e)
 {
@@ -463,8 +463,8 @@ cgroup_task_close(struct cgroup_task *t)
     fd_close(&t->task_fd);
 }
 
-/* What a plan does not say is as if it had never been limited. Before the plan, because a burst is
- * bounded by the quota and an idle group has no weight. */
+/* Resets what a plan may leave unsaid, as if it had never been limited. Before the plan, because a
+ * burst is bounded by the quota and an idle group has no weight. */
 static void
 cgroup_reset(int taskfd, int leaf)
 {
@@ -595,7 +595,8 @@ cgroup_each_task(const struct cgroup_root *r,
 }
 
 /* --- state --- */
-/* Where cgroup.kill is missing: frozen first, so that nothing can fork away. */
+/* Kills one by one, for kernels without cgroup.kill: frozen first, so that nothing can fork
+ * away. */
 static int
 kill_each(int dirfd)
 {

@@ -25,8 +25,8 @@ extern const struct cgroup_controller {
     const char *name;
 } cgroup_controllers[CGROUP_CONTROLLERS_N];
 
-/* Where cgroup2 is mounted (the first such line of /proc/self/mounts), and which controllers are
- * there. -ERR_NOT_FOUND without a cgroup2 mount. `mount` owned by ctx. */
+/* The mount of cgroup2 (the first such line of /proc/self/mounts), and which controllers are there.
+ * -ERR_NOT_FOUND without a cgroup2 mount. `mount` owned by ctx. */
 struct cgroup_info {
     const char *mount;
     uint32_t controllers; /* of the root's cgroup.controllers */
@@ -91,7 +91,7 @@ struct cgroup_plan {
 };
 void cgroup_plan(const struct cgroup_limits *l, const struct cgroup_root *r,
                  struct cgroup_plan *ret);
-/* What was asked for and is absent, in words: "io.max, cpuset.cpus"; "" for nothing. */
+/* Returns in words what was asked for and is absent: "io.max, cpuset.cpus"; "" for nothing. */
 const char *cgroup_plan_missing(const void *ctx, const struct cgroup_plan *p);
 /* The controllers that every task would need, and that are not there: "cpu memory". */
 const char *cgroup_plan_unheld(const void *ctx, const struct cgroup_plan *p);
@@ -190,9 +190,10 @@ struct cgroup_stats { /* -1: not available here */
     struct cgroup_psi io;
 };
 int cgroup_stats_read(int dirfd, struct cgroup_stats *ret);
-/* Of the cgroup that an engine has put a process in: that of version 2, and where that has no
- * controllers those of version 1. -ENOENT: it has none whose path contains `mark`, or has gone.
- * *ret_dir, when it is not NULL, is a descriptor of it for its cgroup.procs, or -1. */
+/* Reads the statistics of the cgroup that an engine has put a process in: that of version 2, and
+ * where that has no controllers those of version 1. -ENOENT: it has none whose path contains
+ * `mark`, or has gone. *ret_dir, when it is not NULL, is a descriptor of it for its cgroup.procs,
+ * or -1. */
 int cgroup_process_stats(int64_t pid, const char *mark, struct cgroup_stats *ret, int *ret_dir);
 /* Parsers, pure. */
 bool cgroup_parse_flat(const char *text, const char *key, int64_t *ret);

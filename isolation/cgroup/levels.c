@@ -27,7 +27,7 @@ read_value(int dirfd, const char *name, int64_t *ret)
     return num_parse_i64(p, ret) == 0 && *ret >= 0;
 }
 
-/* Of the directories in `dirs`; -1: none has the file. */
+/* Adds up the number in `file` of each directory in `dirs`; -1: none has the file. */
 static int64_t
 levels_sum(int dirfd, const struct str_list *dirs, const char *file)
 {
@@ -61,8 +61,8 @@ levels_weight(int64_t v)
     return v < CGROUP_WEIGHT_MAX ? v : CGROUP_WEIGHT_MAX;
 }
 
-/* What an allocation may use of a busy machine is what its tasks may. An idle task has no weight;
- * one that has none but idle tasks is idle itself. */
+/* Gives the allocation the weight of all its tasks, so that it gets as much of a busy machine as
+ * they may. An idle task has no weight; one that has none but idle tasks is idle itself. */
 static void
 sum_weights(const struct cgroup_root *r, int allocfd, const struct str_list *tasks)
 {

@@ -272,8 +272,9 @@ open_attr(const char *path, int flags)
     return r;
 }
 
-/* What this process executes next runs under the profile; and where it is confined by one already,
- * as contrib/apparmor's of the shim, under both: no_new_privs lets nothing else through. */
+/* Has the next execution of this process run under the profile; and where it is confined by one
+ * already, as contrib/apparmor's of the shim, under both: no_new_privs lets nothing else
+ * through. */
 static long
 confine_apparmor(const char *profile)
 {
@@ -307,7 +308,7 @@ confine_enter(const char *path)
     return r;
 }
 
-/* Where it can be told apart from what is closed. */
+/* Moves the program's descriptor to where it is not closed with the rest. */
 static long
 keep_program(const struct confine_exec *x)
 {

@@ -47,7 +47,7 @@ enum {
     CONFINE_FILTER_FIRST = 512, /* it is the default one: see confine_exec.built */
 };
 
-/* Who shims are: the id that is "unchanged" in 16 bits, which nobody gives out and no task may
+/* The user of shims: the id that is "unchanged" in 16 bits, which nobody gives out and no task may
  * have (users.h). */
 enum { CONFINE_SHIM_UID = 65535 };
 

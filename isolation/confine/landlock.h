@@ -31,7 +31,7 @@ enum {
     LANDLOCK_SCOPES = 3, /* abstract sockets and signals: only to whom has the same rules */
 };
 
-/* What the kernel of this version can restrict of files. */
+/* Returns the rights over files that Landlock of version `abi` can restrict. */
 static inline uint64_t
 landlock_fs(uint32_t abi)
 {

@@ -48,7 +48,7 @@ struct seccomp_rule {
     size_t n_conds;
 };
 
-/* What becomes of what would be EPERM. */
+/* The fate of a call that a profile denies with EPERM. */
 enum seccomp_denied {
     SECCOMP_D_EPERM,
     SECCOMP_D_LOG,    /* it happens and is written to the kernel's log */
@@ -62,7 +62,7 @@ struct seccomp_profile {
     enum seccomp_denied denied;
 };
 
-/* What tasks get. */
+/* Returns the profile of tasks. */
 const struct seccomp_profile *seccomp_profile_default(void);
 /* The shim's own steady state: exactly its calls. */
 const struct seccomp_profile *seccomp_profile_shim(void);
@@ -84,7 +84,7 @@ struct seccomp_program {
 int seccomp_compile(const void *ctx, const struct seccomp_profile *p, struct seccomp_program *ret,
                     struct err *e);
 
-/* What the agent loads for itself (seccomp_agent.c). */
+/* Makes the filter that the agent loads for itself (seccomp_agent.c). */
 int seccomp_compile_agent(const void *ctx, struct seccomp_program *ret, struct err *e);
 
 /* --- what a job changes (seccomp_task.c) --- */

@@ -153,9 +153,9 @@ start_of(const struct range *r)
     return r->start < NUMBERS ? r->start : NUMBERS;
 }
 
-/* Where a subtree is cut: half of the numbers on each side, not half of the ranges. The kernel runs
- * a new filter once for every number, so a wide range near the top is what makes it load fast.
- * There is a range `hi`: behind the last one is a mark. */
+/* Returns where a subtree is cut: half of the numbers on each side, not half of the ranges. The
+ * kernel runs a new filter once for every number, so a wide range near the top is what makes it
+ * load fast. There is a range `hi`: behind the last one is a mark. */
 static size_t
 seccomp_compile_middle(const struct range *ranges, size_t lo, size_t hi)
 {

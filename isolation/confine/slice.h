@@ -14,8 +14,8 @@
 
 enum { SLICE_SHORT_NS = 100 * 1000 }; /* the shortest there is */
 
-/* Of the calling thread and of what it starts from now on; 0: the kernel's default. Another policy
- * than SCHED_OTHER is the operator's, and stays. */
+/* Sets the slice of the calling thread and of what it starts from now on; 0: the kernel's default.
+ * Another policy than SCHED_OTHER is the operator's, and stays. */
 RAW_INLINE void
 slice_set(uint64_t ns)
 {

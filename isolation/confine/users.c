@@ -51,7 +51,8 @@ is_number(const char *s, uint32_t *ret)
     return true;
 }
 
-/* As a job may spell it: no leading zero, and not one of the two ids that mean "unchanged". */
+/* Reads an id as a job may spell it: no leading zero, and not one of the two ids that mean
+ * "unchanged". */
 static bool
 is_id(const char *s, uint32_t *ret)
 {

@@ -21,7 +21,7 @@ struct user {
     char home[256];
 };
 
-/* Where the account files are: for tests; NULL means /etc. */
+/* The paths of the account files: for tests; NULL means /etc. */
 struct users_files {
     const char *passwd;
     const char *group;

@@ -74,8 +74,9 @@ env_path(const struct launch_spec *s)
     return PATH_DEFAULT;
 }
 
-/* Where the command is looked for: absolute as it is; "local/run" below the task's directory; a
- * bare name in the task's local/, the task's directory, then PATH, as Nomad does it. */
+/* Lists the places where the command is looked for: absolute as it is; "local/run" below the
+ * task's directory; a bare name in the task's local/, the task's directory, then PATH, as Nomad
+ * does it. */
 static void
 plan_candidates(const void *ctx, const struct launch_spec *s, const char *base,
                 struct str_list *out)
@@ -124,7 +125,8 @@ goes_up(const char *path)
     return false;
 }
 
-/* What is sealed, and whether the program is among it: by its name alone, which ".." would hide. */
+/* Writes down which paths are sealed, and whether the program is among them: by its name alone,
+ * which ".." would hide. */
 static int
 fill_verity(struct block *k, struct plan_header *h, const struct launch_spec *s,
             const struct str_list *paths, struct err *e)

@@ -25,9 +25,10 @@
 
 #define PLAN_MAGIC 0x4e4c5044u /* "DPLN" */
 
-/* Of everything that warden and shim share: this block, the descriptors, the status, the part of
- * the record that the shim writes. To be raised with every change of one of them: a shim of another
- * version refuses the plan, and a record of another version is not read as if it were ours. */
+/* The version of everything that warden and shim share: this block, the descriptors, the status,
+ * the part of the record that the shim writes. To be raised with every change of one of them: a
+ * shim of another version refuses the plan, and a record of another version is not read as if it
+ * were ours. */
 enum { SHIM_VERSION = 9 };
 
 enum {
@@ -99,7 +100,7 @@ struct plan_header {
     struct plan_verities verity;
 };
 
-/* What a shim works with; absent ones are -1. */
+/* The descriptors that a shim works with; absent ones are -1. */
 enum shim_fd {
     SHIM_FD_PLAN,   /* memfd */
     SHIM_FD_RECORD, /* struct record, of which the shim writes the part from `run` on */
@@ -177,7 +178,7 @@ struct shim_status {
     uint8_t digest[VERITY_DIGEST_BYTES]; /* of the file, where another one is required */
 };
 
-/* What a joiner tells once, when the process has ended, to who has the other end of its status
+/* The report of a joiner, sent once when the process has ended, to the other end of its status
  * socket: the agent. When that end is closed, the process is killed with all of its session. */
 struct exec_exit {
     int32_t code;

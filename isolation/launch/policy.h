@@ -56,9 +56,9 @@ int policy_check_launch(const struct policy *p, const struct launch_spec *s, str
 /* The part of it that a resize has too. NULL: no limits. */
 int policy_check_limits(const struct policy *p, const struct task_isolation *i, struct err *e);
 bool policy_limits_required(const struct policy *p);
-/* Who runs it: the spec's user, else nobody (raw_exec: policy_raw_user()); not a denied one, and
- * never the agent's own user.
- * `inside`: in a user namespace of its allocation. `files` as users_resolve(). */
+/* Finds the user who runs a task: the spec's, else nobody (raw_exec: policy_raw_user()); not a
+ * denied one, and never the agent's own user. `inside`: in a user namespace of its allocation.
+ * `files` as users_resolve(). */
 int policy_user(const struct policy *p, const struct launch_spec *s, bool inside,
                 const struct users_files *files, struct user *ret, struct err *e);
 /* root, as in Nomad, where root may run tasks, else nobody. */

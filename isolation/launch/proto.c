@@ -25,8 +25,8 @@
 #include "common/uuid.h"
 #include "isolation/cgroup/cgroup.h"
 
-/* What registration takes has its room here: beside it go what the client adds to the environment
- * (of the allocation, its user and the host), resolv.conf and the fixed fields. */
+/* The packet holds whatever registration accepts, and beside it the client's additions to the
+ * environment (of the allocation, its user and the host), resolv.conf and the fixed fields. */
 _Static_assert(JOB_LAUNCH_MAX + 16 * 1024 <= PROTO_PACKET_MAX, "a registered task can be sent");
 _Static_assert(JOB_ENV_MAX + 96 <= PLAN_ARGS_MAX, "a registered task's environment can be planned");
 

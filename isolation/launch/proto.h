@@ -26,7 +26,7 @@ enum warden_op {
  * warden of another version: the first answer, to WARDEN_INFO, says which it is. */
 enum { PROTO_VERSION = 9 };
 
-/* What an fd of an answer is. */
+/* The meaning of an fd of an answer. */
 enum warden_fd {
     WARDEN_FD_ENDED = 1,
     WARDEN_FD_CGROUP = 2,

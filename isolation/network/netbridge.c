@@ -157,8 +157,8 @@ add_route(struct netlink *n, int index, uint32_t dst, uint32_t via)
     return netlink_ack(n, h);
 }
 
-/* Who has `addr`, for good. `family` AF_BRIDGE: behind which port of the bridge its hardware
- * address is. */
+/* Makes a lasting entry for the neighbour `addr`. `family` AF_BRIDGE: behind which port of the
+ * bridge its hardware address is. */
 static int
 netbridge_neighbour(struct netlink *n, uint16_t type, uint8_t family, int index, uint32_t addr)
 {
@@ -224,7 +224,7 @@ is_ours(const struct net_conf *c, const struct link *l)
            (l->alias[0] == '\0' && memcmp(mac, l->mac, sizeof(mac)) == 0);
 }
 
-/* What of the host's network has to be as it is for mode bridge. */
+/* Sets those settings of the host's network that mode bridge needs. */
 static int
 set_sysctls(const struct net_conf *c, const char **what)
 {

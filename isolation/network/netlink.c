@@ -58,7 +58,7 @@ netlink_receive(struct netlink *n, char *buf, size_t size)
     return (int)r;
 }
 
-/* Of an NLMSG_ERROR message: 0, or the kernel's -errno. */
+/* Reads an NLMSG_ERROR message: 0, or the kernel's -errno. */
 static int
 error_of(const struct nlmsghdr *h)
 {

@@ -17,7 +17,8 @@ struct netlink {
     uint32_t seq;
 };
 
-/* Of the network namespace that the process is in now. `bus`: NETLINK_ROUTE, NETLINK_NETFILTER. */
+/* Opens a socket in the network namespace that the process is in now. `bus`: NETLINK_ROUTE,
+ * NETLINK_NETFILTER. */
 int netlink_open(struct netlink *n, int bus);
 void netlink_close(struct netlink *n);
 /* The start of a request in `buf`, with `extra` zeroed bytes of a fixed header behind it. */

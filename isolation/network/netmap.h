@@ -26,7 +26,7 @@
 int netmap_reset(const struct net_conf *c, const struct net_record *const *v, size_t n,
                  const char **what);
 int netmap_add(const struct net_conf *c, const struct net_record *r, const char **what);
-/* What is not there is no error. */
+/* Remove one allocation's entries, or all; one that is not there is no error. */
 int netmap_remove(const struct net_conf *c, const struct net_record *r, const char **what);
 int netmap_clear(const struct net_conf *c, const char **what);
 

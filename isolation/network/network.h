@@ -13,7 +13,7 @@
 enum { NET_NAME_MAX = 16 }; /* IFNAMSIZ */
 #define NET_IFACE "eth0"    /* in the namespace of an allocation */
 
-/* Of the client: the same for all allocations. */
+/* The settings of the client, the same for all allocations. */
 struct net_conf {
     char bridge[NET_NAME_MAX]; /* also the name of the nftables table */
     char owner[256];           /* marks the bridge as ours */

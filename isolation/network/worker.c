@@ -129,7 +129,8 @@ read_all(void *ctx, int fd, struct all *all)
     return 0;
 }
 
-/* Where nothing should be and the bridge is not ours, or there is none, nothing is touched. */
+/* Makes the bridge and the table anew, with the networks of the records. If there are none, and no
+ * bridge of ours, nothing is touched. */
 static int
 worker_reset(struct worker *h, int fd, struct work_answer *a)
 {

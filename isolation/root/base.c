@@ -244,7 +244,7 @@ make_empty(const void *ctx, const struct base *b, struct err *e)
     return r;
 }
 
-/* Where it is there. */
+/* Covers a directory, if there is one. */
 static int
 mask_dir(const char *path, const char *empty, struct err *e)
 {

@@ -18,7 +18,7 @@ enum {
     TTY_GID = 5,
 };
 
-/* What of procfs is hidden or made read-only. */
+/* The parts of procfs that are hidden or made read-only. */
 static const struct {
     const char *path;
     enum { HIDE_FILE, HIDE_DIR, READ_ONLY } how;
@@ -43,8 +43,8 @@ static const struct {
 };
 _Static_assert(ARRAY_LEN(of_proc) <= 32, "mounts_spec.proc_absent has a bit for each");
 
-/* Where a job's own mounts may not go, nor above. Below /alloc, /local and the rest of the root
- * they may. */
+/* The places of the root at, in and above which a job's own mounts may not go. Below /alloc, /local
+ * and the rest of the root they may. */
 static const char *const reserved[] = {"proc", "sys", "dev", "etc", "secrets", "alloc"};
 
 struct builder {

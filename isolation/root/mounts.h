@@ -14,7 +14,8 @@
 #include "common/err.h"
 #include "isolation/root/mounts_op.h"
 
-/* What stands on the host at one of the policy's bind roots; read once by base_make(). */
+/* The kind of file that stands on the host at one of the policy's bind roots; read once by
+ * base_make(). */
 struct mounts_root {
     const char *path; /* absolute: /usr */
     char kind;        /* 'd' directory, 'f' file, 'l' symbolic link, '-' absent */

@@ -115,9 +115,9 @@ open_target(struct apply *a, bool make)
     return mounts_apply_step(a, "open target", fd);
 }
 
-/* What lies below /proc may only be covered when it really is there: a raced symbolic link at this
- * point was an escape in another runtime. From the root of a checked procfs, names that the kernel
- * made lead nowhere else, so the calls that follow can go by name. */
+/* Enters the task's /proc. A mount below it may only be made when it really is procfs: a raced
+ * symbolic link at this point was an escape in another runtime. From the root of a checked procfs,
+ * names that the kernel made lead nowhere else, so the calls that follow can go by name. */
 static long
 enter_proc(struct apply *a)
 {

@@ -26,8 +26,8 @@ struct quota_size {
     uint64_t inodes; /* 0: no limit, since the file system has none either */
 };
 
-/* What `mb` MiB (0 to QUOTA_MB_MAX) of a file system are: as large a part of its inodes as of its
- * bytes, QUOTA_INODES_MIN at least. Pure. */
+/* Returns the quota for `mb` MiB (0 to QUOTA_MB_MAX) of a file system: as large a part of its
+ * inodes as of its bytes, QUOTA_INODES_MIN at least. Pure. */
 struct quota_size quota_size(int64_t mb, uint64_t fs_bytes, uint64_t fs_inodes);
 
 /* Does the file system of the directory `dir` take such limits? Tried with a directory of our own,

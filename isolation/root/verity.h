@@ -26,7 +26,8 @@ enum { VERITY_BLOCK_BYTES = 4096, VERITY_DIGEST_BYTES = 32 };
 #define VERITY_MEASURE "measure"
 #define VERITY_DIGEST "digest"
 
-/* Of a sealed file; -ENODATA: it is none. -EBADMSG: it was sealed with another hash. */
+/* Reads the digest of a sealed file; -ENODATA: it is none. -EBADMSG: it was sealed with another
+ * hash. */
 long verity_measure(long fd, uint8_t ret[VERITY_DIGEST_BYTES]);
 /* Opens the regular file `path` of the task's root (no "..", no leading slash), which must be the
  * process's, seals it unless sealed, and measures it. The open file, or -errno with *what. No

@@ -120,9 +120,9 @@ make_terminal(const struct plan_header *h, const char **what)
     return 0;
 }
 
-/* What the program reads and writes. Pipes it may open again by their names in /proc and /dev; a
- * terminal for writing only: the task has the same user, and who may open it for reading has what
- * is typed. So it stays root's, whom no user namespace of a task has. */
+/* Opens what the program reads and writes. Pipes it may open again by their names in /proc and
+ * /dev; a terminal for writing only: the task has the same user, and who may open it for reading
+ * has what is typed. So it stays root's, whom no user namespace of a task has. */
 static long
 make_streams(const struct plan_header *h, const char **what)
 {

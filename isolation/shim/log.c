@@ -96,7 +96,8 @@ log_discard(struct shim_log *l, uint64_t max)
     return n;
 }
 
-/* Where splice is not supported by the file system. What cannot be written leaves no hole. */
+/* Copies, on a file system that does not support splice. Bytes that cannot be written leave no
+ * hole. */
 static long
 log_copy(struct shim_log *l, uint64_t max)
 {

@@ -63,7 +63,7 @@ struct shim_log {
 
 enum { SHIM_NAME_MAX = 160, SHIM_AUDIT_PAUSE_MS = 1000 };
 
-/* What the filter of a task denies (PLAN_AUDIT). */
+/* The calls that the filter of a task denied (PLAN_AUDIT), until they are in the record. */
 struct shim_audit {
     int listener;     /* -1: none */
     bool unwritten;   /* counted, and not in the record yet: look again in SHIM_AUDIT_PAUSE_MS */

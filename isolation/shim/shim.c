@@ -53,7 +53,7 @@ struct signal_info {
 };
 _Static_assert(sizeof(struct signal_info) == 128, "signalfd(2)");
 
-/* What lives as long as the shim; a few hundred bytes. */
+/* The state that lives as long as the shim; a few hundred bytes. */
 static struct {
     struct record_run run;
     struct shim_log logs[2];
@@ -107,7 +107,7 @@ record_lock(void)
 
 /* --- the launch --- */
 
-/* What needs no plan, while the warden makes it. */
+/* Does what needs no plan, while the warden makes the plan. */
 static void
 start_early(bool isolated, struct shim_status *st)
 {
@@ -123,7 +123,7 @@ start_early(bool isolated, struct shim_status *st)
     }
 }
 
-/* What the payload gets as its standard output and error. */
+/* Chooses the payload's standard output and error. */
 static void
 choose_streams(const struct plan_header *h, int write_ends[2])
 {
@@ -179,8 +179,9 @@ send_status(const struct shim_status *st, int pidfd)
     shim_send(shim.status, st, sizeof(*st), &pidfd, pidfd >= 0);
 }
 
-/* What is made in an id-mapped directory must have an owner that the map knows: its root, who is
- * root on disk. Capabilities stay, which the change of this id would take. */
+/* Makes files under the id of an id-mapped directory's root, who is root on disk: what is made
+ * there must have an owner that the map knows. Capabilities stay, which the change of this id would
+ * take. */
 static long
 own_by(uint32_t id_base)
 {
@@ -192,7 +193,7 @@ own_by(uint32_t id_base)
     return r;
 }
 
-/* What the payload inherits. */
+/* Sets up what the payload inherits. */
 static int
 shim_begin(const struct plan_header *h, struct shim_status *st)
 {

@@ -30,7 +30,8 @@
 
 enum { CHILDREN_BYTES = 1024, STACK_BYTES = 32 * 1024 };
 
-/* What the child, until its execve or exit, and its parent share, as all of their memory. */
+/* The state that the child shares with its parent until its execve or exit, as all of their
+ * memory. */
 static struct {
     const struct shim_payload *of;
     int channel[2];    /* with PLAN_AUDIT: the parent's end, the child's end */
@@ -123,7 +124,7 @@ enter_root(int fd)
     return r < 0 ? r : RAW(SYS_chroot, ".");
 }
 
-/* What would outlive its parent must not start without it. */
+/* Binds the child's life to its parent's; it must not start when that cannot be had. */
 static long
 bind_to_parent(uint32_t flags)
 {

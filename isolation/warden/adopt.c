@@ -100,7 +100,7 @@ parse_name(const char *file, char alloc[UUID_TEXT], char name[JOB_TASK_NAME_MAX 
            proto_check_alloc_id(alloc) == 0 && plain_task_name(name);
 }
 
-/* What is neither a task's nor was: nobody can be told of it. */
+/* Ends and removes a cgroup that is no task's and was none: nobody can be told of it. */
 static void
 remove_stray(struct warden *w, struct wtask *t)
 {

@@ -18,8 +18,8 @@
 
 #define ROOM "warden"
 
-/* What came of a try; the log has what is missing. `quiet`: how the host is, the node's attributes
- * say so. */
+/* Notes what came of a try; the log has what is missing. `quiet`: how the host is, the node's
+ * attributes say so. */
 static void
 bpf_tell(const struct warden *w, struct fact *f, const struct err *e, bool quiet, const char *what)
 {

@@ -18,7 +18,7 @@ int bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s
 void bpf_adopt(struct warden *w, const struct wtask *t);
 /* Everything of it is gone. */
 void bpf_remove(struct warden *w, const struct wtask *t);
-/* What the agent reads the counters from, and holds. */
+/* Adds to the answer the descriptors that the agent reads the counters from, and holds. */
 void bpf_fds(struct warden *w, const void *ctx, struct answer *a);
 
 #endif

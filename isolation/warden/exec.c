@@ -35,7 +35,7 @@
 
 #define ROOM "warden"
 
-/* What a request needs until the joiner has it. */
+/* The state of a request until the joiner has it. */
 struct join {
     void *ctx;
     struct wtask *task;

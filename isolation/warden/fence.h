@@ -14,7 +14,7 @@
 int fence_open(struct warden *w, struct err *e);
 /* Its time is over: it is not to be launched. */
 bool fence_is_over(int64_t until_ms);
-/* As a record has it; and from one. 0: none. */
+/* Turn a deadline into the form that a record has, and back. 0: none. */
 uint64_t fence_put(int64_t until_ms);
 int64_t fence_get(uint64_t field);
 /* From here on; kills at once what is late. `until_ms` 0: it has none. */

@@ -309,9 +309,8 @@ open_checked(struct warden *w, const struct warden_request *q, struct stat *st, 
     return TAKE_FD(fd);
 }
 
-/* Where fs.protected_hardlinks is off a task can link to a file that it may not read; we can, and
- * whoever asks is not root. So a file with several links must be of the owner of the task's
- * directory. */
+/* Says whether a file with several links is of the owner of the task's directory, as it must be:
+ * with fs.protected_hardlinks off, a task can link to a file that only we can read. */
 static bool
 link_is_own(struct warden *w, const struct warden_request *q, const struct stat *st)
 {
@@ -360,7 +359,8 @@ files_open(struct warden *w, struct waiter to, const struct warden_request *q)
     loop_answer(w, to, &a);
 }
 
-/* As Go prints an os.FileMode: "drwxr-xr-x", "-rw-r--r--", "dtrwxrwxrwx", "Lrwxrwxrwx". */
+/* Prints a mode as Go prints an os.FileMode: "drwxr-xr-x", "-rw-r--r--", "dtrwxrwxrwx",
+ * "Lrwxrwxrwx". */
 static const char *
 mode_text(const void *ctx, mode_t m)
 {

@@ -93,7 +93,7 @@ open_dirs(struct warden *w, const struct launch *l, struct err *e)
     return 0;
 }
 
-/* What a job asks to be kept from, and this kernel cannot: it does not run without. */
+/* Refuses a job that asks to be kept from something by means that this kernel has not. */
 static int
 check_kernel(const struct warden *w, const struct launch_spec *s, struct err *e)
 {
@@ -204,8 +204,8 @@ make_userns(struct warden *w, struct launch *l, struct err *e)
     return 0;
 }
 
-/* What a record has behind struct record: the confinement of this launch and of whatever joins it.
- */
+/* Writes the part of a record behind struct record: the confinement of this launch and of whatever
+ * joins it. */
 static void
 put_tail(struct buf *out, const struct policy *p, const struct launch_spec *s, bool userns)
 {
@@ -478,7 +478,7 @@ take_shim(struct warden *w, struct wtask *t, struct err *e)
     return r < 0 ? err_errno(e, -r, "watch the shim") : record_shim(t, e);
 }
 
-/* What the payload is cloned with. */
+/* Opens directories and cgroup, and makes the plan: all that the shim is cloned with. */
 static int
 launch_prepare(struct warden *w, struct launch *l, struct err *e)
 {
@@ -493,7 +493,8 @@ launch_prepare(struct warden *w, struct launch *l, struct err *e)
     return r == 0 ? open_trees(l, 1, e) : r;
 }
 
-/* What it may execute with: its identity and its limits come before its mounts. */
+/* Prepares what the shim executes the payload with: its identity and its limits come before its
+ * mounts. */
 static int
 prepare_rest(struct warden *w, struct launch *l, struct err *e)
 {

@@ -453,7 +453,7 @@ read_records(struct warden *w, DIR *d)
     }
 }
 
-/* What the worker needs to know of all networks: their records, one after the other. */
+/* Writes the records of all networks, one after the other, into a file for the worker. */
 static int
 records_memfd(struct warden *w)
 {

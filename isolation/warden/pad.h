@@ -21,12 +21,12 @@ void pad_wake(struct warden *w);
 int pad_request(struct warden *w, const struct pad_request *q, int status, int leaf, struct err *e);
 /* Its pid, or the error; once after each pad_request() that did not fail, before the next. */
 int pad_take(struct warden *w, int *ret_pidfd, struct err *e);
-/* What the shim works with, over our end of that socket: `fds` (borrowed) by enum shim_fd. */
+/* Sends the shim its descriptors, over our end of that socket: `fds` (borrowed) by enum shim_fd. */
 int pad_work(int status, const int fds[SHIM_FD_END], const int *trees, uint32_t n_trees,
              struct err *e);
-/* What a shim or joiner (`who`) reports: false, nothing yet; else `e` says why its program does not
- * run, or it does, and `ret` has the `want` descriptors of the report. The caller closes them in
- * either case. */
+/* Reads a report of a shim or joiner (`who`): false, nothing yet; else `e` says why its program
+ * does not run, or it does, and `ret` has the `want` descriptors of the report. The caller closes
+ * them in either case. */
 struct pad_fds {
     int v[PACKET_FDS_MAX];
     size_t n;

@@ -10,7 +10,7 @@
 /* `l`, `iso` NULL: the defaults. */
 void resources_plan(const struct warden *w, const struct launch_limits *l,
                     const struct task_isolation *iso, struct cgroup_plan *ret);
-/* What of the plan could not be had, for the answer. */
+/* Notes for the answer which parts of the plan could not be had. */
 void resources_warn(struct wtask *t, const struct cgroup_plan *plan);
 
 #endif

@@ -24,7 +24,7 @@ table_fact(const void *ctx, struct warden_info *info, const char *name, bool off
                         : f->why);
 }
 
-/* What works here, and why not: attributes of the node. */
+/* Lists what works here, and why the rest does not: attributes of the node. */
 static void
 info_facts(struct warden *w, const void *ctx, struct warden_info *info)
 {

@@ -384,7 +384,8 @@ task_ended(const struct wtask *t)
            (record_read_raw(t->record, &r) == 0 && r.run.state == RECORD_FINISHED);
 }
 
-/* Who asks may have seen the end of a task before we did: its event waits behind the request. */
+/* Hears of the task's end first: the caller may have seen it before we did, since its event waits
+ * behind the request. */
 struct wtask *
 task_find_now(struct warden *w, const char *alloc, const char *name)
 {

@@ -11,7 +11,7 @@
 
 /* NULL: unknown, or forgotten. */
 struct wtask *task_find(struct warden *w, const char *alloc, const char *name);
-/* As it is now: for requests. */
+/* Finds a task as it is now, its end included: for requests. */
 struct wtask *task_find_now(struct warden *w, const char *alloc, const char *name);
 /* Whether its record is complete: its shim is gone, or about to be. */
 bool task_ended(const struct wtask *t);

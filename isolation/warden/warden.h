@@ -39,7 +39,7 @@ struct watch {
 };
 #define WATCH_OWNER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
-/* Who waits for an answer; the connection may be gone by then. */
+/* The request that waits for an answer; its connection may be gone by then. */
 struct waiter {
     uint64_t conn;
     uint64_t seq;
