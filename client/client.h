@@ -85,7 +85,7 @@ int client_set_servers(struct client *c, const struct str_list *servers, struct 
 struct node_meta_response *client_meta(const struct client *c, const void *ctx);
 
 bool client_has_alloc(const struct client *c, const char *alloc_id);
-/* Of an allocation that is not here: why, in words that follow a colon; owned by ctx. */
+/* Says why an allocation is not here, in words that follow a colon; owned by ctx. */
 char *client_gone_words(const struct client *c, const void *ctx, const char *alloc_id);
 bool client_has_task(const struct client *c, const char *alloc_id, const char *task);
 

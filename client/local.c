@@ -337,7 +337,7 @@ local_superseded(struct seen *set, const struct op *op)
            (slash && seen_key(set, op->key, (size_t)(slash - op->key) + 1));
 }
 
-/* Of each row only the last word, in order. */
+/* Keeps of each row the last word only, in order. */
 static void
 last_words(struct batch *b)
 {
@@ -439,8 +439,8 @@ on_retry(void *arg)
     commit_next(s);
 }
 
-/* What could not be written comes before what was queued meanwhile; of each row only the last word,
- * so that a disk that stays full costs no more memory than there are rows. */
+/* Puts the rows that could not be written before those queued meanwhile; of each row only the last
+ * word, so that a disk that stays full costs no more memory than there are rows. */
 static void
 carry_over(struct local *s, struct batch *failed)
 {
@@ -459,7 +459,8 @@ carry_over(struct local *s, struct batch *failed)
     }
 }
 
-/* Of these one recovers without help; after any other nobody knows what is on the disk. */
+/* Waits for space, a want that ends without help, and leaves after any other error: nobody knows
+ * what is on the disk. */
 static void
 commit_failed(struct local *s, struct batch *b)
 {

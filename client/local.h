@@ -23,7 +23,7 @@ int local_open(struct loop *loop, const char *dir, size_t map_bytes, struct loca
                struct err *e);
 /* From here on a full disk is not waited for: what cannot be written is lost. */
 void local_stop(struct local *s);
-/* What was queued and not synced may be lost. */
+/* Closes the state. Rows that were queued and not synced may be lost. */
 void local_close(struct local *s);
 /* True while a commit is to come or on the worker thread: do not close. */
 bool local_busy(const struct local *s);

@@ -185,7 +185,7 @@ take_facts(struct link *k, const struct warden_info *info, struct warden_reply *
     k->keep[WARDEN_KEEP - 1] = TAKE_FD(r->keep_block);
 }
 
-/* What the warden can do, and what the policy allows. */
+/* Takes what the warden can do, and what the policy allows. */
 static void
 take_info(struct link *k, const struct warden_info *info, struct warden_reply *r)
 {

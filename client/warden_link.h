@@ -45,7 +45,7 @@ struct link { /* strings are owned */
 struct link *link_new(struct ground *g, const struct link_events *events, void *arg);
 void link_start(struct link *k);
 void link_stop(struct link *k);
-/* What is kept open for the warden and read of it. */
+/* Closes what is kept open for the warden and read of it. */
 void link_close(struct link *k);
 /* The warden has another policy: `info` comes. */
 void link_reload(struct link *k);

@@ -13,7 +13,7 @@
 
 struct alloc_runner;
 
-/* What runners report, never from inside one another. */
+/* The reports of runners, which come never from inside one another. */
 struct alloc_events {
     void (*changed)(void *arg, struct alloc_runner *ar); /* what is to be reported, perhaps */
     void (*ended)(void *arg, struct alloc_runner *ar);   /* it is terminal; may come again */

@@ -308,8 +308,8 @@ allocs_link_up(struct allocs *in)
 
 /* --- changes from the server --- */
 
-/* What was said of its health stays said, until it is of another deployment. What the servers say
- * of it themselves, for an operator, is told to nobody again. */
+/* Keeps the health that was told once, until the allocation is of another deployment. Health that
+ * servers set themselves, for an operator, is not told to them again. */
 static void
 keep_health(struct allocation *a, const struct allocation *old)
 {

@@ -31,7 +31,7 @@ void alloc_runner_detach(struct alloc_runner *ar); /* agent goes down: stop time
 /* All of them: the warden is there, or they need not wait any more. */
 void allocs_link_up(struct allocs *in);
 void allocs_free(struct allocs *in);
-/* What the server is told; owned by ctx, borrows from the runner. */
+/* Makes the report for the server; owned by ctx, borrows from the runner. */
 struct allocation *alloc_runner_report(const void *ctx, const struct alloc_runner *ar);
 /* The record changed, which is to be kept and may be to be reported. */
 void alloc_runner_persist(struct alloc_runner *ar);

@@ -88,7 +88,7 @@ end_all(task_list tasks, size_t n, const struct end *end, struct alloc_verdict *
     for (size_t i = 0; i < n; i++) {
         if (is_poststop(tasks[i]) || is_dead(tasks[i]))
             continue;
-        /* What does not run yet need not wait for its turn to die. */
+        /* a task that does not run yet need not wait for its turn to die */
         if (stop_stage(tasks[i]) != stage && task_sm_process(tasks[i]->t))
             continue;
         v[i] = (struct alloc_verdict){.kill = true, .why = end->why, .sibling = end->sibling};

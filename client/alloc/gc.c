@@ -44,8 +44,8 @@ gc_collectable(const struct alloc_runner *ar)
     return alloc_runner_terminal(ar) && !ar->collecting && !ar->doomed && !ar->a.stopped;
 }
 
-/* What may go first: what the server does not know yet must not be forgotten. *ret_tracked: how
- * many there are of all kinds. */
+/* Finds the allocation that may go first; an end that the server does not know yet must not be
+ * forgotten. *ret_tracked: how many there are of all kinds. */
 static struct alloc_runner *
 gc_oldest(const struct gc *gc, int64_t *ret_tracked)
 {

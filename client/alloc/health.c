@@ -9,7 +9,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 
-/* What the blocks say when they say nothing. */
+/* The defaults of the blocks' members. */
 #define MIN_HEALTHY_NS (10 * NS_PER_S)
 #define HEALTHY_DEADLINE_NS (300 * NS_PER_S)
 

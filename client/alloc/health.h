@@ -30,8 +30,8 @@ struct health_in {
     int64_t began; /* when one began to look */
 };
 
-/* What the job says for the allocation: batch jobs and health_check "manual" are not judged here.
- */
+/* Reads the job's policy for the allocation: batch jobs and health_check "manual" are not judged
+ * here. */
 struct health_policy health_policy_of(const struct allocation *a, const struct task_group *tg);
 /* *ret_at: when it may be otherwise though nothing happens, wall ns; for HEALTH_OPEN. */
 enum health health_judge(const struct health_in *in, int64_t *ret_at);

@@ -9,13 +9,13 @@
 
 /* Tasks wait for them: makes what is wanted; task_runner_ready() follows. */
 void hooks_prestart(struct alloc_runner *ar);
-/* What `h` was asked for is there (`e` NULL) or not. */
+/* Ends the work that `h` was asked for: it is done (`e` NULL) or not. */
 void hooks_done(struct alloc_runner *ar, const struct alloc_hook *h, const struct err *e);
 /* A launch waits, and they were not asked for. */
 void hooks_resume(struct alloc_runner *ar);
 /* A task is otherwise, or the servers want something else of the allocation. */
 void hooks_changed(struct alloc_runner *ar);
-/* As of task_events. */
+/* Are task_events.env, and what follows the allocation's end and the agent's. */
 void hooks_env(struct alloc_core *a, const void *ctx, struct str_map *ret);
 void hooks_exited(struct alloc_runner *ar);
 void hooks_stop(struct alloc_runner *ar);

@@ -119,7 +119,7 @@ exec_waiting(const struct client_exec *x)
     return x->input.len + (x->far ? x->far->verbs->queued(x->far) : 0);
 }
 
-/* What was kept, and the end of the input behind it. */
+/* Passes on the input that was kept, and the end of the input behind it. */
 static void
 pass_input(struct client_exec *x)
 {

@@ -50,7 +50,7 @@ void client_exec_pause(struct client_exec *x, bool on);
 void client_exec_free(struct client_exec *x);
 
 struct execs *execs_new(struct allocs *allocs);
-/* As client_exec_open(). */
+/* Does what client_exec_open() says. */
 struct client_exec *execs_open(struct execs *all, const char *alloc_id,
                                const struct client_exec_request *req,
                                const struct client_exec_events *events, void *arg);

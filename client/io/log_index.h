@@ -28,9 +28,9 @@ bool log_index_parse(const char *name, const char *task, const char *type, uint6
 void log_index_add(const void *ctx, struct log_set *s, uint64_t index, int64_t size);
 /* It was rotated away; an unknown index is no error. */
 void log_index_remove(struct log_set *s, uint64_t index);
-/* Where to begin: `offset` bytes from the start of the oldest file, or back from the end of the
- * newest (0: all of the newest, as in Nomad); beyond either end: that end. False when the set is
- * empty. */
+/* Finds the place to begin: `offset` bytes from the start of the oldest file, or back from the end
+ * of the newest (0: all of the newest, as in Nomad); beyond either end: that end. False when the
+ * set is empty. */
 bool log_index_seek(const struct log_set *s, int64_t offset, bool from_end, uint64_t *ret_index,
                     int64_t *ret_pos);
 /* The smallest index above `index`; false: there is none. */

@@ -17,7 +17,7 @@ struct host_cpus; /* processor times at the last question */
 
 typedef void client_usage_fn(void *arg, const struct allocation *a, const char *task,
                              const struct resource_usage *u);
-/* As client_alloc_stats(), client_each_usage() and client_host_stats(). */
+/* Do what client_alloc_stats(), client_each_usage() and client_host_stats() say. */
 int stats_alloc(struct allocs *allocs, const void *ctx, const char *alloc_id, const char *task,
                 struct alloc_resource_usage **ret, struct err *e);
 void stats_each_usage(struct allocs *allocs, client_usage_fn *fn, void *arg);

@@ -230,7 +230,8 @@ watch_set_up(struct client_stream *s, int fd, uint32_t mask)
     s->watch = watch_fd(s->g->loop, s->inotify, WATCH_READ, on_inotify, s);
 }
 
-/* Where the watch does not tell: the kernel refused it or dropped some of its events. */
+/* Lists the files again, for a watch that does not tell: the kernel refused it or dropped some of
+ * its events. */
 static void
 list_again(struct client_stream *s)
 {

@@ -12,7 +12,7 @@
 
 struct fetch;
 
-/* What it feeds. */
+/* The modules that the answers go to. */
 struct fetch_to {
     struct allocs *allocs;
     struct gc *gc;

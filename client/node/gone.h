@@ -24,9 +24,9 @@ struct gone_set {
 
 void gone_note(struct gone_set *s, const char *id, uint64_t index);
 void gone_collected(struct gone_set *s, const char *id, uint64_t index, const char *why);
-/* Where its files are, in words that follow a colon; owned by ctx. */
+/* Says where the allocation's files are, in words that follow a colon; owned by ctx. */
 char *gone_words(const struct gone_set *s, const void *ctx, const char *id, const char *node);
-/* As it was at that index, or before. */
+/* Says whether the set has the allocation as it was at that index, or before. */
 bool gone_has(const struct gone_set *s, const char *id, uint64_t index);
 void gone_forget(struct gone_set *s, struct gone *g);
 void gone_free(struct gone_set *s);

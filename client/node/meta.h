@@ -14,9 +14,9 @@ struct meta;
 /* Reads the file; NULL: it cannot be read. `changed` comes when something else is to be registered.
  */
 struct meta *meta_new(struct ground *g, void (*changed)(void *arg), void *arg, struct err *e);
-/* Of the configuration and set since, as it is registered. */
+/* Fills in the metadata of the configuration and those set since, as it is registered. */
 void meta_fill(const void *ctx, const struct meta *m, struct str_map *ret);
-/* As client_meta() and client_meta_apply(). */
+/* Do what client_meta() and client_meta_apply() say. */
 struct node_meta_response *meta_response(const struct meta *m, const void *ctx);
 void meta_apply(struct meta *m, const struct value *change, client_done *done, void *arg);
 

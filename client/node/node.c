@@ -88,7 +88,8 @@ add_drivers(struct ground *g)
         add_driver(g, driver_extra(), &host);
 }
 
-/* What the operator keeps back for the machine itself. Clients of the API follow every pointer. */
+/* Makes the resources that the operator keeps back for the machine itself. Clients of the API
+ * follow every pointer. */
 static struct node_reserved_resources *
 node_reserved(const void *ctx, const struct agent_reserved *from)
 {
@@ -107,7 +108,7 @@ node_reserved(const void *ctx, const struct agent_reserved *from)
     return n;
 }
 
-/* What isolation can do here: "true", or the reason why not. */
+/* Adds attributes on what isolation can do here: "true", or the reason why not. */
 static void
 add_facts(struct ground *g)
 {
@@ -117,7 +118,7 @@ add_facts(struct ground *g)
                         g->link->facts->v[i].v);
 }
 
-/* What the scheduler looks for where a group has network mode bridge. */
+/* Adds the attributes that the scheduler asks for where a group has network mode bridge. */
 static void
 add_bridge(struct ground *g)
 {

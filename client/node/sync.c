@@ -355,7 +355,7 @@ sync_dirty(struct sync *s, struct alloc_runner *ar)
     }
     auto_mem void *tmp = mem_ctx("report");
     uint64_t h = report_hash(alloc_runner_report(tmp, ar));
-    /* What a server has, or is being told, need not be told again. */
+    /* a report that a server has, or is being told, need not be told again */
     if (!ar->report.in_flight && h == ar->a.rec->acked)
         return;
     if (ar->report.in_flight && h == ar->report.sent)

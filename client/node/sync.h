@@ -22,7 +22,7 @@ struct sync *sync_new(struct allocs *allocs, struct gc *gc, struct gone_set *gon
 void sync_start(struct sync *s);
 void sync_stop(struct sync *s);
 void sync_anew(struct sync *s); /* the next list is the first */
-/* What is to be reported of it may have changed. */
+/* Mark an allocation, or all: what is to be reported may have changed. */
 void sync_dirty(struct sync *s, struct alloc_runner *ar);
 void sync_all_dirty(struct sync *s); /* a full report, and a heartbeat after it */
 

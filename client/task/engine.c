@@ -210,7 +210,7 @@ engine_destroy(struct task_runner *tr)
     tr->engine = tr->driver->engine->forget(&p);
 }
 
-/* What has ended before the agent did, and was not removed any more. */
+/* Removes what has ended before the agent did, and was not removed any more. */
 static void
 engine_link_up(struct task_runner *tr)
 {
@@ -218,7 +218,7 @@ engine_link_up(struct task_runner *tr)
         engine_destroy(tr);
 }
 
-/* What the driver's engine has no verb for. */
+/* Refuses an operation for which the driver's engine has no verb. */
 static void
 engine_refuse(struct task_runner *tr, const char *what, client_done *done, void *arg)
 {
@@ -274,7 +274,8 @@ engine_logs(struct task_runner *tr, int stream, int64_t at, void *p, size_t n)
     return t ? tr->driver->engine->logs(t, stream, at, p, n) : 0;
 }
 
-/* What has paths of its own has the allocation's directories below them. */
+/* Puts a file below the task's paths, if its engine has paths of its own: the allocation's
+ * directories are there. */
 static void
 engine_put(struct task_runner *tr, const struct warden_put *put, client_done *done, void *arg)
 {

@@ -190,7 +190,7 @@ put_meta_layer(struct env *e, const struct str_map *meta)
     }
 }
 
-/* What a dispatch might have set and did not is empty. */
+/* Sets to empty the metadata that a dispatch might have set and did not. */
 static void
 put_optional_meta(struct env *e, const struct parameterized_job_config *p)
 {

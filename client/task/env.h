@@ -21,7 +21,7 @@ struct env_input {
     const struct task_group *group;
     const struct task *task;
     const struct allocated_task_resources *resources; /* may be NULL */
-    /* As the task sees them. */
+    /* the paths as the task sees them */
     const char *alloc_dir;
     const char *task_dir;
     const char *secrets_dir;

@@ -45,9 +45,11 @@ struct task_handle {
     /* A command in it; NULL: *e says why not. */
     struct task_exec *(*exec)(struct task_runner *tr, const struct hand_exec *x,
                               const struct task_exec_events *up, void *arg, struct err *e);
-    /* What it uses; *ret is all "not known" before. False: nothing is counted. */
+    /* Reads the task's use of resources; *ret is all "not known" before. False: nothing is
+     * counted. */
     bool (*stats)(struct task_runner *tr, struct task_reading *ret);
-    /* As of struct engine. -ERR_UNSUPPORTED: output is in files of the allocation. */
+    /* Reads output as struct engine does. -ERR_UNSUPPORTED: output is in files of the
+     * allocation. */
     int64_t (*logs)(struct task_runner *tr, int stream, int64_t at, void *p, size_t n);
     /* A file in its directories, before it starts. */
     void (*put)(struct task_runner *tr, const struct warden_put *put, client_done *done, void *arg);
@@ -74,7 +76,7 @@ const struct task_handle *handle_of(const struct driver *d);
 void process_init(struct task_runner *tr);
 void process_put(struct task_runner *tr, const struct warden_put *put, client_done *done,
                  void *arg);
-/* Where the task of an engine is. */
+/* Returns the place of an engine's task. */
 struct engine_place engine_place(const struct task_runner *tr);
 bool engine_off(const struct task_runner *tr); /* not turned on at this node */
 struct task_exec *process_exec(struct task_runner *tr, const struct hand_exec *x,

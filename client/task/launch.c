@@ -22,7 +22,8 @@
 #include "isolation/cgroup/cgroup.h"
 #include "isolation/confine/users.h"
 
-/* What the agent's environment has and a task must not see (client.options "env.denylist"). */
+/* The variables of the agent's environment that a task must not see (client.options
+ * "env.denylist"). */
 static const char *const host_deny_default[] = {
     "CONSUL_TOKEN",
     "CONSUL_HTTP_TOKEN",
@@ -65,7 +66,8 @@ host_deny(const void *ctx, const struct ground *g)
     return names;
 }
 
-/* Who runs a task of raw_exec that names nobody: the warden's policy says. NULL: we ourselves. */
+/* Returns the user of a raw_exec task that names nobody: the warden's policy says. NULL: we
+ * ourselves. */
 static const char *
 raw_user(const struct ground *g)
 {
@@ -155,7 +157,7 @@ find_ports(const void *ctx, const struct task_runner *tr, struct driver_input *i
     }
 }
 
-/* What the group's network block says of names; a file of the host's is small. */
+/* Finds the names that the group's network block sets; a file of the host's is small. */
 static int
 find_names(const void *ctx, const struct task_runner *tr, struct env *env,
            struct driver_input *in, struct err *e)

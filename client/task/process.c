@@ -129,7 +129,7 @@ process_destroy(struct task_runner *tr)
     warden_destroy(tr->ar->g->warden, tr->ar->id, name_of(tr), on_destroyed, tr);
 }
 
-/* Of the task's leaf; 0: none. */
+/* Returns the id of the task's leaf; 0: none. */
 static uint64_t
 process_cgroup_id(struct task_runner *tr)
 {

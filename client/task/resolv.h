@@ -9,9 +9,9 @@
 #include "client/task/env.h"
 #include "common/err.h"
 
-/* Of servers, searches and options those of `dns`, interpolated; of which it has none, those of
- * `host`, the text of the host's file (NULL: none). Owned by ctx. NULL: what was interpolated is no
- * word or no address, which would put lines of its own there. */
+/* Makes a resolv.conf of servers, searches and options: those of `dns`, interpolated; of which it
+ * has none, those of `host`, the text of the host's file (NULL: none). Owned by ctx. NULL: what was
+ * interpolated is no word or no address, which would put lines of its own there. */
 const char *resolv_text(const void *ctx, struct env *env, const struct dns_config *dns,
                         const char *host, struct err *e);
 

@@ -14,11 +14,12 @@ struct task_runner;
 struct task_handle;
 struct handle_events;
 
-/* What it reports to its allocation. */
+/* A task's reports to its allocation. */
 struct task_events {
     void (*changed)(struct alloc_core *a);   /* its state: take a step */
     void (*need_ready)(struct alloc_core *a); /* task_runner_ready() follows */
-    /* What the hooks of the allocation add to the environment of its tasks; owned by ctx. */
+    /* adds the variables of the allocation's hooks to the environment of its tasks; owned by
+     * ctx. */
     void (*env)(struct alloc_core *a, const void *ctx, struct str_map *ret);
 };
 

@@ -46,7 +46,7 @@ struct task_sm_config {
     int64_t shutdown_delay_ns;
 };
 
-/* What the runner must do after a call, in this order. */
+/* The acts that the runner must do after a call, in this order. */
 enum {
     TASK_ACT_PERSIST = 1 << 0, /* write `t` to the local state */
     TASK_ACT_REPORT = 1 << 1,  /* State changed: tell the allocation */
