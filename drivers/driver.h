@@ -146,7 +146,7 @@ struct task_exec_verbs {
     void (*close)(struct task_exec *x);         /* also from inside an event */
 };
 
-/* What an engine says of itself. */
+/* The engine's words on itself. */
 struct engine_watch;
 typedef void engine_told(void *arg, const struct hand_info *info); /* gone afterwards */
 
@@ -161,8 +161,8 @@ struct engine {
     /* `in` is gone afterwards. NULL: *e says why not. */
     struct engine_task *(*start)(const struct engine_place *p, const struct driver_input *in,
                                  const struct engine_events *up, void *arg, struct err *e);
-    /* What an earlier agent started. `in` is gone afterwards; NULL: it cannot be made any more.
-     * NULL member: what it runs outlives no agent. */
+    /* Takes over a task that an earlier agent started. `in` is gone afterwards; NULL: it cannot be
+     * made any more. NULL member: what it runs outlives no agent. */
     struct engine_task *(*adopt)(const struct engine_place *p, const struct driver_input *in,
                                  const struct engine_events *up, void *arg);
     void (*signal)(struct engine_task *t, int sig, engine_done *done, void *arg); /* NULL: cannot */
@@ -175,11 +175,12 @@ struct engine {
     void (*kill)(struct engine_task *t);
     /* Removes what has ended; until close. NULL member: nothing is left. */
     struct engine_task *(*forget)(const struct engine_place *p);
-    /* What it uses; what is not known stays -1. *ret_dir: a cgroup, whose processes are the task's,
-     * for the caller to close; or as it is. False: nothing is known. NULL member: never. */
+    /* Reads the task's use of resources; what is not known stays -1. *ret_dir: a cgroup, whose
+     * processes are the task's, for the caller to close; or as it is. False: nothing is known. NULL
+     * member: never. */
     bool (*stats)(const struct engine_task *t, struct cgroup_stats *ret, int *ret_dir);
-    /* Of the output that an engine keeps itself: what of stream 1 or 2 begins at `at`; 0: no more
-     * by now. `p` NULL: how much there is. NULL member: output is in files of the allocation. */
+    /* Reads output that an engine keeps itself: what of stream 1 or 2 begins at `at`; 0: no more by
+     * now. `p` NULL: how much there is. NULL member: output is in files of the allocation. */
     int64_t (*logs)(const struct engine_task *t, int stream, int64_t at, void *p, size_t n);
     /* A command in it; strings of `x` are gone afterwards. NULL: cannot. */
     struct task_exec *(*exec)(struct engine_task *t, const struct hand_exec *x,
@@ -198,7 +199,7 @@ struct driver {
     const struct driver_option *options;
     size_t n_options;
     int kill_signal; /* default of kill_signal; 0: what its engine knows */
-    /* What the table of options cannot say; NULL: nothing. `config` may be NULL. */
+    /* Checks what the table of options cannot say; NULL: nothing. `config` may be NULL. */
     int (*check)(const struct value *config, struct err *e);
     /* Fills Detected, Healthy, HealthDescription and Attributes of `ret`; ctx owns what it adds. */
     void (*fingerprint)(const void *ctx, const struct driver_host *host, struct driver_info *ret);

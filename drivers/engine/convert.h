@@ -31,9 +31,10 @@ int convert_network(struct hand_task *t, const struct driver_input *in, const ch
 void convert_common(struct hand_task *t, const struct driver_input *in);
 /* ports, port_map. */
 int convert_ports(struct hand_task *t, const struct driver_input *in, struct err *e);
-/* Of resources, memory_hard_limit, cpu_hard_limit. */
+/* Sets the limits from resources, memory_hard_limit, cpu_hard_limit. */
 int convert_limits(struct hand_task *t, const struct driver_input *in, struct err *e);
-/* What of an isolation block an engine has as well (api/validate_isolation.c refuses the rest). */
+/* Sets the options of an isolation block that an engine has as well (api/validate_isolation.c
+ * refuses the rest). */
 void convert_isolation(struct hand_task *t, const struct driver_input *in);
 /* Names and texts; NULL: none. */
 void convert_map(struct hand_task *t, struct str_map *to, const struct value *map);

@@ -87,7 +87,8 @@ info_stay(struct engine_watch *w)
                             .method = "GET", .target = w->stay, .done = on_stay, .arg = w});
 }
 
-/* What it was stays known: a version makes it detected, health says whether it is there. */
+/* Tells that the engine is unhealthy. Its version stays known: a version makes it detected, health
+ * says whether it is there. */
 static void
 tell_unhealthy(struct engine_watch *w, const char *why)
 {

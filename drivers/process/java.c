@@ -9,7 +9,7 @@
 #include "common/mem.h"
 #include "drivers/process/process.h"
 
-/* As fingerprint/java.c looks for it; beneath a root that every box has. */
+/* The program that fingerprint/java.c looks for, beneath a root that every box has. */
 #define JAVA "/usr/bin/java"
 enum { WORDS_OURS = 5 }; /* -cp, -jar and what follows them, the class */
 

@@ -13,7 +13,7 @@ int process_spec(const void *ctx, const struct driver *d, const struct driver_in
 
 /* --- of the drivers with the full sandbox (box.c) --- */
 void box_fingerprint(const struct driver_host *host, struct driver_info *ret);
-/* As process_spec, with the options that they share. */
+/* Makes a spec as process_spec does, with the options that they share. */
 int box_spec(const void *ctx, const struct driver *d, const struct driver_input *in,
              struct launch_spec **ret, struct err *e);
 
