@@ -42,7 +42,7 @@ fingerprint_cgroup(struct node *node, const struct fingerprint_config *cfg)
     fingerprint_set(node, "os.cgroups.version", m.cgroup1[0] ? "1" : "2");
     fingerprint_set(node, "unique.cgroup.version", m.cgroup2[0] ? "v2" : "v1");
     fingerprint_set(node, "unique.cgroup.mountpoint", m.cgroup2[0] ? m.cgroup2 : m.cgroup1);
-    /* What limits of tasks this hierarchy can enforce. */
+    /* the limits of tasks that this hierarchy can enforce */
     char *controllers = NULL;
     char *path = mem_printf(tmp, "%s/cgroup.controllers", m.cgroup2);
     if (m.cgroup2[0] && file_read(tmp, AT_FDCWD, path, 4096, &controllers, NULL) == 0) {

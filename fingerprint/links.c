@@ -161,7 +161,7 @@ on_message(struct nl_msg *msg, void *arg)
 
 /* --- asking --- */
 
-/* What changed meanwhile is asked for again, from the beginning. */
+/* Asks for everything; from the beginning again when something changed meanwhile. */
 static int
 links_dump(struct nl_sock *s, struct reading *r, unsigned what)
 {
