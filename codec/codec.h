@@ -151,8 +151,9 @@ int mp_decode(const void *ctx, const struct type *t, struct slice in, struct bud
  * we can do; and a union with none or several of its objects is -ERR_INVALID. */
 int mp_decode_strict(const void *ctx, const struct type *t, struct slice in, struct budget *b,
                      void **ret, struct err *e);
-/* What mp_decode() would refuse (over a limit of the schema or of the codec) is not written: the
- * buffer's error is -ERR_INVALID. codec_check() has the words for what the schema limits. */
+/* Writes an object. A value that mp_decode() would refuse (over a limit of the schema or of the
+ * codec) is not written: the buffer's error is -ERR_INVALID. codec_check() has the words for what
+ * the schema limits. */
 void mp_encode(struct buf *out, const struct type *t, const void *obj);
 
 /* --- generic operations --- */
@@ -174,8 +175,9 @@ int codec_check(const struct type *t, const void *obj, struct err *e);
 void codec_list_later(const void *ctx, const struct type *t, const void *obj, struct str_list *ret);
 /* The id of the one object that is set in a union; 0: none is, or several. */
 unsigned codec_member(const struct type *t, const void *obj);
-/* What of `src` goes to `dst`: fields of the same name and kind, the value of an optional scalar,
- * and for a bool whether the struct of that name is there. Made once for many objects. */
+/* The members that go from `src` to `dst`: fields of the same name and kind, the value of an
+ * optional scalar, and for a bool whether the struct of that name is there. Made once for many
+ * objects. */
 struct projection;
 const struct projection *projection_new(const void *ctx, const struct type *dst,
                                         const struct type *src);
@@ -193,11 +195,11 @@ struct lean *lean_new(const void *ctx, const struct type *dst, const struct type
  * it is written. */
 int lean_open(const void *ctx, struct lean *l, struct slice in, struct budget *b, void **ret,
               struct err *e);
-/* Of a map of strings in the opened object that was not decoded; NULL: it is not there. Owned by
- * ctx. */
+/* Returns the text of a key in a map of strings of the opened object that was not decoded; NULL: it
+ * is not there. Owned by ctx. */
 const char *lean_text(const void *ctx, const struct lean *l, const char *wire, const char *key);
-/* As json_encode and json_encode_row, of an object of `dst`, of which the members that are made
- * count. */
+/* Write, as json_encode and json_encode_row do, an object of `dst`, of which the members that are
+ * made count. */
 void lean_write(struct buf *out, const struct lean *l, const void *obj, unsigned flags);
 void lean_write_row(struct buf *out, const struct lean *l, const void *obj, unsigned flags);
 /* True for zero, NULL, "", null, empty list or map, unset. */

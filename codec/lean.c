@@ -72,7 +72,7 @@ lean_new(const void *ctx, const struct type *dst, const struct type *src, const 
     return l;
 }
 
-/* Where the members of the object are. */
+/* Finds the places of the object's members. */
 static int
 find_members(struct lean *l, struct reader *r)
 {
@@ -302,7 +302,7 @@ raw_value(struct writer *w, struct reader *r, const struct token *tok)
         raw_bad(w, r);
 }
 
-/* As field_empty() of what it decodes to. */
+/* Returns what field_empty() says of the decoded value. */
 static bool
 raw_empty(const struct field *f, const struct token *t)
 {

@@ -207,7 +207,7 @@ write_list(struct writer *w, const struct field *f, const struct any_list *l)
     w->depth--;
 }
 
-/* What the reader gets back by itself. An empty list or map is not a null one. */
+/* Says whether the reader gets the value back by itself. An empty list or map is not a null one. */
 static bool
 left_out(const struct writer *w, const struct field *f, const void *p)
 {
