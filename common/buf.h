@@ -46,7 +46,7 @@ void buf_put_u8(struct buf *b, uint8_t v);
 void buf_put_u16(struct buf *b, uint16_t v);
 void buf_put_u32(struct buf *b, uint32_t v);
 void buf_put_u64(struct buf *b, uint64_t v);
-/* What those wrote, of up to 8 bytes. */
+/* Returns the number that they wrote, of up to 8 bytes. */
 uint64_t big_endian(const uint8_t *p, size_t n);
 /* Bytes of somebody else, taken from the front: NULL and 0 from the first time on that there are
  * fewer than asked for. */

@@ -51,7 +51,7 @@ struct err {
 /* Sets `e` (NULL: only returns) and returns `code`, which must be negative. The first error set
  * wins: a later err_set on a set error is ignored, so cleanup cannot hide the cause. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* As err_set with code -errnum, and ": <strerror>" appended. `errnum` is positive. */
+/* Does what err_set does with code -errnum, and ": <strerror>" appended. `errnum` is positive. */
 int err_errno(struct err *e, int errnum, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* "<prefix>: <text>"; returns e->code. Truncates at the end, never the prefix. */

@@ -40,8 +40,8 @@ int file_read(const void *ctx, int dirfd, const char *path, size_t max, char **r
 int file_write_atomic(int dirfd, const char *path, const void *p, size_t n, mode_t mode);
 /* One write() to an existing file, as sysfs and cgroupfs want it. */
 int file_put(int dirfd, const char *path, const char *text);
-/* Of a directory fd, O_PATH and AT_FDCWD included. Needs no further fd where `dirfd` is readable.
- */
+/* Syncs a directory, whose fd may be of O_PATH or AT_FDCWD. Needs no further fd where `dirfd` is
+ * readable. */
 int dir_fsync(int dirfd);
 int dir_fsync_parent(int dirfd, const char *path); /* of the directory that holds the name */
 /* The call failed for want of something that others may give back: disk space, fds, memory. */

@@ -13,9 +13,10 @@
 #include "common/limits.h"
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
-/* Where `fd` is a stream of journald's ($JOURNAL_STREAM names its inode): connects to `socket` and
- * keeps that until the next call, so that a later change of root or namespace does not matter. The
- * result is what journal_active() says from then on. fd -1 closes. */
+/* Opens journald's socket if `fd` is a stream of journald's ($JOURNAL_STREAM names its inode):
+ * connects to `socket` and keeps that until the next call, so that a later change of root or
+ * namespace does not matter. The result is what journal_active() says from then on. fd -1
+ * closes. */
 bool journal_open(int fd, const char *socket);
 bool journal_active(void);
 

@@ -42,7 +42,7 @@ void mem_cleanup(void *pp);
 #define auto_mem __attribute__((cleanup(mem_cleanup)))
 void *mem_ctx(const char *name);
 
-/* What a decoder may still allocate for one input. */
+/* The bytes that a decoder may still allocate for one input. */
 struct budget {
     size_t left;
 };

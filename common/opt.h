@@ -13,8 +13,8 @@
 
 enum opt_kind { OPT_BOOL, OPT_STRING, OPT_INT, OPT_DURATION, OPT_LIST };
 
-/* What OPT_LIST collects, or positional arguments, in order of appearance; values point into argv.
- */
+/* The values that OPT_LIST collects, or positional arguments, in order of appearance; values point
+ * into argv. */
 struct opt_list {
     const char **v; /* talloc'ed under the ctx given to opt_parse */
     size_t n;

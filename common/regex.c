@@ -39,7 +39,7 @@ class_end(const char *s)
     return *s == ']' ? s + 1 : s;
 }
 
-/* What may follow "(?" in RE2: ":", "P<name>", "<name>", flags. */
+/* Says whether the text behind "(?" is one that RE2 knows: ":", "P<name>", "<name>", flags. */
 static bool
 group_is_plain(const char *s)
 {

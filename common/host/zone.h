@@ -13,7 +13,8 @@
 
 struct zone;
 
-/* Of the bytes of a file, version 2 or later; owned by `ctx`. -ERR_CORRUPT: it is none. */
+/* Makes a zone of the bytes of a file, version 2 or later; owned by `ctx`. -ERR_CORRUPT: it is
+ * none. */
 int zone_parse(const void *ctx, const void *p, size_t n, struct zone **ret, struct err *e);
 /* Seconds to add to UTC at second `unix_s`, and until the second *ret_until (INT64_MAX: for ever).
  * `z` NULL: UTC. Pure. */
