@@ -64,7 +64,7 @@ refuse_value(struct decoder *dc, const struct hcl_range *r, const struct field *
     return false;
 }
 
-/* What decodes is walked and copied. */
+/* Counts the steps and bytes of a value that is to be decoded: it is walked and copied. */
 static bool
 decode_measure(struct decoder *dc, const struct hcl_range *r, const struct value *v)
 {

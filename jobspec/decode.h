@@ -10,7 +10,7 @@
 
 struct decoder;
 
-/* What a language has beyond its field tables. All may be NULL. */
+/* The hooks of a language beyond its field tables. All may be NULL. */
 struct decode_hooks {
     /* An attribute or block that the table does not know: 1 taken, 0 unknown, -1 after a
      * diagnostic. */
@@ -32,7 +32,7 @@ struct decoder {
     bool later; /* fields that have no effect yet are taken: who registers the job refuses them */
 };
 
-/* As decode_body for a block, labels too. */
+/* Decodes a block as decode_body does, labels too. */
 bool decode_block(struct decoder *dc, const struct block *b, const struct hcl_scope *sc,
                   const struct type *t, void *obj);
 

@@ -27,7 +27,7 @@ struct hcl_range {
     struct hcl_pos end; /* the first byte after it */
 };
 
-/* Where diagnostics go. */
+/* The place where diagnostics go. */
 struct hcl_sink {
     const void *ctx;
     struct hcl_diags *d;

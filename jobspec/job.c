@@ -232,8 +232,8 @@ static const struct decode_hooks hooks = {hook_attr, hook_block, hook_names};
 
 /* --- the file --- */
 
-/* What jobs and groups said for their tasks, the nearest first; and tasks that are a group of their
- * own. */
+/* Spreads the settings of jobs and groups to their tasks, the nearest first; and tasks that are a
+ * group of their own. */
 static void
 spread_shared(struct job_decoder *jd, struct job *job)
 {

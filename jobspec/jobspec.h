@@ -20,7 +20,7 @@ struct jobspec_file {
     size_t n;
 };
 
-/* What the file functions may do (NULL: they are refused, as in /v1/jobs/parse). */
+/* The reach of the file functions (NULL: they are refused, as in /v1/jobs/parse). */
 struct jobspec_fs {
     void *arg;
     const char *cwd;  /* for abspath() */

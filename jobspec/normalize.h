@@ -8,7 +8,7 @@
 
 #include "api/api.h"
 
-/* What a job or a group has for its tasks, and a job for itself; zeroed before use. */
+/* The settings that a job or a group has for its tasks, and a job for itself; zeroed before use. */
 struct job_shared {
     struct vault *vault;
     struct secret_list secrets;

@@ -78,7 +78,7 @@ uuid_bytes(const char *s, uint8_t out[16])
     }
 }
 
-/* As text; 16 bytes of raw become a UUID of that version. */
+/* Prints a digest as text; 16 bytes of raw become a UUID of that version. */
 static struct value *
 digest_uuid(struct call *c, uint8_t *raw, unsigned version)
 {

@@ -137,7 +137,7 @@ yaml_literal(struct buf *b, const char *s, size_t indent)
     }
 }
 
-/* Where a node stands decides how what is in it is indented. */
+/* The place of a node, which decides how its content is indented. */
 enum place { ROOT, OF_MAP, OF_LIST };
 
 static void yaml_node(struct yaml *y, const struct value *v, size_t indent, enum place at);
