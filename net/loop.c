@@ -290,8 +290,8 @@ wait_over(const struct wait *w)
     return *(const volatile bool *)w->flag || *(const volatile bool *)&w->over;
 }
 
-/* What is awaited came with a timer of this turn: libuv would wait for the next event all the same.
- */
+/* Ends the wait at once if the awaited event came with a timer of this turn: libuv would wait for
+ * the next event all the same. */
 static void
 before_wait_cb(uv_prepare_t *h)
 {

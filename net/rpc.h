@@ -93,9 +93,10 @@ void rpc_fail(struct rpc_call *call, const struct err *e);
 void rpc_failf(struct rpc_call *call, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Of a method with `stream`, once, before the call is answered: its bytes, for a new owner
- * (stream_accept), who may read and write at once and ends it after the answer. rpc_fail() ends it
- * as well. `peer`: as whom stream_peer() shows the other side; NULL: as the connection's. */
+/* Takes the stream of a method with `stream`, once, before the call is answered: its bytes, for a
+ * new owner (stream_accept), who may read and write at once and ends it after the answer.
+ * rpc_fail() ends it as well. `peer`: as whom stream_peer() shows the other side; NULL: as the
+ * connection's. */
 struct stream *rpc_call_stream(struct rpc_call *call, const char *peer);
 /* The connection that the call came over, to call back; NULL: it has gone. */
 struct rpc_link *rpc_call_link(const struct rpc_call *call);
@@ -128,7 +129,8 @@ struct rpc_client *rpc_dial(struct loop *l, const struct str_list *servers, cons
  */
 struct rpc_client *rpc_local(struct loop *l, const struct rpc_service *services, size_t n,
                              void *arg);
-/* What the other side may call, over the same connection. The table is borrowed. */
+/* Serves the calls that the other side may make, over the same connection. The table is
+ * borrowed. */
 void rpc_serve(struct rpc_client *c, const struct rpc_service *services, size_t n, void *arg);
 /* The servers that there are by now ("ip:port", RPC_SERVERS_MAX at most), in place of those of an
  * earlier call: they are tried before those of rpc_dial(), which are kept. The connection stays.
@@ -137,7 +139,7 @@ void rpc_serve(struct rpc_client *c, const struct rpc_service *services, size_t 
  * 0: the list is the same; 1: it is another; -ERR_INVALID, and nothing changes: one is no such
  * address. Not of rpc_local(). */
 int rpc_set_servers(struct rpc_client *c, const struct str_list *servers, struct err *e);
-/* What it is connected to is of no use: another server is asked from now on, if there is one. Reads
+/* Leaves a server that is of no use: another server is asked from now on, if there is one. Reads
  * that are open are asked again there, other calls fail with -ERR_CLOSED. */
 void rpc_leave(struct rpc_client *c);
 /* Those, or those of rpc_dial() before, "host:port" each; of rpc_local() none. Owned by ctx. */

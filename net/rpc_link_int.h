@@ -71,7 +71,7 @@ void rpc_link_put(struct rpc_link *l, struct buf *frame); /* takes it; dropped w
 void rpc_link_put_head(struct rpc_link *l, const struct rpc_head *h);
 /* The error that answers what has this head. */
 void rpc_link_put_error(struct rpc_link *l, const struct rpc_head *to, const struct err *e);
-/* Of calls, or of streams, each way. */
+/* Return the most calls, or streams, each way. */
 unsigned rpc_link_calls_max(const struct rpc_link *l);
 unsigned rpc_link_streams_max(const struct rpc_link *l);
 
@@ -90,8 +90,8 @@ void rpc_calls_hand(struct rpc_link *l, uint64_t id, const void *resp);
 void rpc_calls_up(struct rpc_link *l);
 void rpc_calls_down(struct rpc_link *l);
 void rpc_calls_end(struct rpc_link *l, int code, const char *why); /* completes all */
-/* What was sent and is not answered reads, and can be asked again over another connection (of a
- * client: it has `wanted`). */
+/* Says whether all calls that were sent and not answered are reads, which can be asked again over
+ * another connection (of a client: it has `wanted`). */
 bool rpc_calls_only_reads(const struct rpc_link *l);
 /* Those wait for the next connection. */
 void rpc_calls_again(struct rpc_link *l);

@@ -117,7 +117,8 @@ rpc_server_hold(struct conn *c)
     return false;
 }
 
-/* What follows the byte goes along; nothing more is read here. */
+/* Gives the connection away, with the bytes that follow its first one; nothing more is read
+ * here. */
 static void
 rpc_server_give_conn(struct conn *c, const uint8_t *p, size_t n)
 {

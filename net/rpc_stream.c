@@ -226,7 +226,7 @@ tell_end(struct rpc_stream *s)
     s->base.up->ended(s->base.arg, s->status);
 }
 
-/* What came while nobody read, in pieces as a socket has them. */
+/* Delivers what came while nobody read, in pieces as a socket has them. */
 static void
 rpc_stream_deliver(struct rpc_stream *s)
 {

@@ -107,7 +107,7 @@ rpc_wire_frames(struct rpc_reader *r, const uint8_t *p, size_t n, size_t *used)
     return 0;
 }
 
-/* Of the frame that has begun: no byte more is copied than must be. */
+/* Reads on in the frame that has begun: no byte more is copied than must be. */
 static int
 more_frame(struct rpc_reader *r, const uint8_t *p, size_t n, size_t *used)
 {

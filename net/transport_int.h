@@ -60,8 +60,9 @@ int transport_give(const struct transport *t);
 /* Takes a socket that another gave; false: it cannot, the descriptor stays the caller's. */
 bool transport_adopt(struct transport *t, int fd);
 void transport_peer(const struct transport *t, struct addr *ret); /* host "": not known */
-/* Of TCP: closed when what was sent is not acknowledged for so long. The kernel alone would try for
- * minutes, less and less often, also long after the network is back. */
+/* Sets the patience of a TCP connection: it is closed when what was sent is not acknowledged for so
+ * long. The kernel alone would try for minutes, less and less often, also long after the network is
+ * back. */
 void transport_patience(const struct transport *t, unsigned ms);
 /* Fewer than `kept` file descriptors are left beside that of the socket. */
 bool transport_fds_short(const struct transport *t, unsigned kept);

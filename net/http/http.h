@@ -181,9 +181,10 @@ void http_client_close(struct http_client *c);
 void http_send(struct http_client *c, const struct http_ask *ask);
 /* Stops and resumes reading of the response, so that on_body does not outrun its consumer. */
 void http_client_read(struct http_client *c, bool on);
-/* Of a tunnel. Takes the memory of `b`; dropped where there is none any more. */
+/* Writes to a tunnel. Takes the memory of `b`; dropped where there is none any more. */
 void http_client_write(struct http_client *c, struct buf *b);
-/* Of a tunnel: end of file to the server, behind what was written; it may go on sending. */
+/* Ends what is sent by a tunnel: end of file to the server, behind what was written; it may go on
+ * sending. */
 void http_client_end(struct http_client *c);
 size_t http_client_queued(const struct http_client *c);
 

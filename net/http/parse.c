@@ -70,7 +70,7 @@ method_parse(const char *s, size_t n)
     return METHOD_OTHER;
 }
 
-/* What llhttp refuses, in our words where it matters to an operator. */
+/* Returns the reason why llhttp refuses, in our words where it matters to an operator. */
 static const char *
 parser_text(const llhttp_t *p)
 {

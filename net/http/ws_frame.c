@@ -50,7 +50,7 @@ header_len(const struct ws_reader *r)
     return 2 + more + (r->head[1] & MASKED ? 4 : 0);
 }
 
-/* What the first byte says (5.2, 5.4, 5.5). */
+/* Checks the first byte (5.2, 5.4, 5.5). */
 static int
 check_opcode(struct ws_reader *r, uint8_t first, uint8_t len)
 {
