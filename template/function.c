@@ -398,7 +398,7 @@ fn_printf(void *ctx, const struct value **a, size_t n, const struct value **ret,
     return 0;
 }
 
-/* As fmt.Sprint: a blank between two that are not strings. */
+/* Prints as fmt.Sprint does: a blank between two that are not strings. */
 static int
 fn_print(void *ctx, const struct value **a, size_t n, const struct value **ret, struct err *e)
 {

@@ -276,7 +276,7 @@ template_name(struct tmpl *t, struct expr *x, const char **ret)
     return n > 0;
 }
 
-/* What follows when there is no declaration stays as it is. */
+/* Reads a declaration, if there is one; else the text stays as it is. */
 static void
 template_declaration(struct tmpl *t, struct expr *x, struct decl *d)
 {

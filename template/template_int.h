@@ -16,7 +16,7 @@ typedef int template_fn(void *ctx, const struct value **a, size_t n, const struc
 template_fn *template_function(const char *name, size_t n);
 
 bool template_truth(const struct value *v);
-/* As Go prints it. */
+/* Prints a value as Go does. */
 void template_put(struct buf *out, const struct value *v);
 /* The pairs of a map by key, as Go goes through maps. Owned by ctx. */
 struct value_pair *template_pairs(void *ctx, const struct value *map);
