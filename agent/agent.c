@@ -43,7 +43,7 @@ static const char usage[] =
     "  Starts the Paddock agent and runs until an interrupt is received. It may be a client\n"
     "  and/or a server; -dev is both, with nothing to configure.\n\nOptions:\n";
 
-/* What the command line of `agent` and `policy` has in common. */
+/* The part that the command lines of `agent` and `policy` have in common. */
 struct command {
     void *ctx;
     struct config_flags flags;
@@ -126,8 +126,8 @@ load_policy(void *arg, const void *ctx, struct policy **ret, struct err *e)
     return agent_policy(ctx, cfg, c->dev_dir, ret, e);
 }
 
-/* As load_policy, in the supervisor's child; and on a machine with systemd the tasks of a client
- * get a unit of their own, unless the operator says where they are to live. */
+/* Does what load_policy does, in the supervisor's child; and on a machine with systemd the tasks of
+ * a client get a unit of their own, unless the operator says where they are to live. */
 static int
 load_and_hold(void *arg, const void *ctx, struct policy **ret, struct err *e)
 {

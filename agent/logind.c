@@ -168,7 +168,8 @@ hang_up(struct logind *l)
     l->bus = NULL;
 }
 
-/* What the bus waits for next: its fd, and a deadline in absolute monotonic microseconds. */
+/* Watches for what the bus waits for next: its fd, and a deadline in absolute monotonic
+ * microseconds. */
 static void
 logind_rearm(struct logind *l)
 {

@@ -114,7 +114,8 @@ await_job(struct wait *w, int r, const char *what, const char *unit, struct err 
     return 0;
 }
 
-/* What contrib/systemd/paddock-tasks.service.in says, as properties. */
+/* Starts the unit that contrib/systemd/paddock-tasks.service.in describes, by the same
+ * properties. */
 static int
 pause_transient(struct wait *w, const char *unit, const char *exe, const char *run_dir)
 {

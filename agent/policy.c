@@ -38,12 +38,12 @@ value_true(const struct value *v, const char *key)
             (x->kind == VALUE_INT && x->i == 1));
 }
 
-/* As in Nomad; drivers of engines that are not here have none. */
+/* The endpoints of engines, Nomad's; drivers of engines that are not here have none. */
 static const struct {
     const char *driver, *endpoint;
 } endpoints[] = {{"docker", "unix:///var/run/docker.sock"},
                  {"podman", "unix:///run/podman/podman.sock"}};
-/* As in Nomad: what a container may have without a word of the operator's. */
+/* The capabilities that, as in Nomad, a container may have without a word of the operator's. */
 static const char *const caps_default[] = {
     "audit_write",      "chown",   "dac_override", "fowner",  "fsetid", "kill",      "mknod",
     "net_bind_service", "setfcap", "setgid",       "setpcap", "setuid", "sys_chroot"};
@@ -257,7 +257,8 @@ policy_mib(int64_t n)
     return n < 0 ? -1 : n > INT64_MAX >> 20 ? INT64_MAX : n << 20;
 }
 
-/* What has the same name is the same; the rest differs in name, unit or default. */
+/* Makes the policy of the block: members of the same name are the same; the rest differs in name,
+ * unit or default. */
 static struct policy *
 of_isolation(const void *ctx, const struct agent_isolation *iso)
 {

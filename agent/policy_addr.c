@@ -28,7 +28,8 @@ policy_addr_deny(struct policy *p, const char *address, struct ports t)
         list_add(p, p->agent_denied, rule);
 }
 
-/* What the machine has now, and what the bridge is going to have. */
+/* Denies the ports at the addresses that the machine has now, and those that the bridge is going to
+ * have. */
 static void
 deny_everywhere(struct policy *p, struct ports t)
 {

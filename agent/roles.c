@@ -60,8 +60,8 @@ first_address(const void *ctx)
     return mem_strdup(ctx, text);
 }
 
-/* Where others reach a bound address: `want` ("ip[:port]") if given, else the bound one, with a
- * real address in place of the wildcard. */
+/* Returns the address by which others reach a bound one: `want` ("ip[:port]") if given, else the
+ * bound one, with a real address in place of the wildcard. */
 static const char *
 roles_advertised(const void *ctx, const char *bound, const char *want, struct err *e)
 {
@@ -142,7 +142,7 @@ gossip_addr(const struct roles *r)
                : NULL;
 }
 
-/* Where other servers are reached, and reach this one. */
+/* Listens for other servers: on the port of RPC, and on gossip's for those that join. */
 static int
 listen_to_servers(struct roles *r, struct err *e)
 {

@@ -44,12 +44,12 @@ struct roles {
 /* NULL with an error; what was started is stopped again (the loop is run for that). Owned by ctx.
  */
 struct roles *roles_start(const void *ctx, const struct roles_config *rc, struct err *e);
-/* What precedes the stop of an agent that leaves for long (a signal with leave_on_*, or the machine
- * goes down): drains this node if client.drain_on_shutdown says so, and waits until its allocations
- * are gone or the deadline is over. `done` comes once, on the loop, never from inside: at once
- * where there is nothing to do (not configured, no client role, -dev, drained and idle since), and
- * when a drain that an earlier call began ends. It does not come any more after roles_stop. What
- * went wrong is logged: the way on is the same. */
+/* Does what precedes the stop of an agent that leaves for long (a signal with leave_on_*, or the
+ * machine goes down): drains this node if client.drain_on_shutdown says so, and waits until its
+ * allocations are gone or the deadline is over. `done` comes once, on the loop, never from inside:
+ * at once where there is nothing to do (not configured, no client role, -dev, drained and idle
+ * since), and when a drain that an earlier call began ends. It does not come any more after
+ * roles_stop. What went wrong is logged: the way on is the same. */
 void roles_drain(struct roles *r, void (*done)(void *arg), void *arg);
 /* The longest it may take, for inhibitors and stop timeouts; 0: there is nothing to drain,
  * INT64_MAX: as long as it takes. */

@@ -29,7 +29,7 @@ selfbox_add(struct paths *p, const char *path, bool write)
         p->v[p->n++] = (struct sandbox_path){path, write};
 }
 
-/* What holds the file: whoever replaces it makes another one. */
+/* Adds the directory that holds the file: whoever replaces it makes another one. */
 static void
 add_parent(struct paths *p, const char *file, bool write)
 {

@@ -41,7 +41,8 @@ reply_refuse(struct request *a, int status, const struct err *e)
     fail_with(a, status, str_or(e->text, err_name(e->code)));
 }
 
-/* Where Nomad answers an RPC method's error otherwise than common/err.h (paddock-nomad(7)). */
+/* Answers an error of an RPC method. The cases are those which Nomad answers in another way than
+ * common/err.h (paddock-nomad(7)). */
 void
 reply_error(struct request *a, const struct err *e)
 {

@@ -21,7 +21,8 @@
 struct client;
 struct server;
 
-/* What the routes work on; owned by the agent. NULL where the agent has no such role. */
+/* The means that the routes work with; owned by the agent. NULL where the agent has no such
+ * role. */
 struct api {
     struct loop *loop;
     struct rpc_client *servers; /* in process or dialled */
@@ -112,7 +113,7 @@ void call_server(struct request *a, enum rpc_id id, const void *req, request_don
 /* agent/api/routes_schema.c. Calls the method of the route, with the request that path and query
  * are. */
 void route_call(struct request *a);
-/* What the server answers is the answer, by the table of its type. */
+/* Answers with the server's answer, by the table of its type. */
 request_done method_done;
 
 /* --- answers (each ends the request) --- */

@@ -46,8 +46,8 @@ struct gauges {
     double uptime_s;
 };
 
-/* Of the jobs, of which there may be very many: their part of the answer is written while they
- * come. */
+/* The metrics of each job. There may be very many jobs: their part of the answer is written while
+ * they come. */
 static const char *const summary_names[] = {
     "nomad.nomad.job_summary.queued",  "nomad.nomad.job_summary.starting",
     "nomad.nomad.job_summary.running", "nomad.nomad.job_summary.complete",
@@ -135,7 +135,7 @@ number_of(const struct field *f, const void *p)
     }
 }
 
-/* What the schema calls metrics, but of an object that was not measured. */
+/* Adds the members that the schema calls metrics, of an object that may not have been measured. */
 static void
 add_fields(struct gauges *g, const struct str_map *labels, const char *prefix, const struct type *t,
            const void *obj)
@@ -196,7 +196,7 @@ add_allocated(struct gauges *g, const struct str_map *l, const struct allocation
     add_labelled(g, l, ALLOCS "memory.max_allocated", (double)r->memory->memory_max_mb * 1048576);
 }
 
-/* What the kernel counts of a task, under Nomad's names where Nomad has one. */
+/* Adds the kernel's counts of a task, under Nomad's names where Nomad has one. */
 static void
 add_task(void *arg, const struct allocation *a, const char *task, const struct resource_usage *u)
 {

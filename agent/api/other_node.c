@@ -11,7 +11,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 
-/* Of both sides of a WebSocket's handshake. */
+/* Says whether a header is of a WebSocket's handshake, of either side. */
 static bool
 ws_header(const char *name)
 {
@@ -142,7 +142,8 @@ on_gone(struct request *a)
     http_client_close(c); /* on_done comes with -ERR_CANCELED */
 }
 
-/* What goes on beside the request itself: who asks, and a WebSocket's handshake if it is one. */
+/* Says whether a header goes on beside the request itself: who asks, and a WebSocket's handshake if
+ * it is one. */
 static bool
 other_node_passes(const struct http_req *r, const char *name)
 {

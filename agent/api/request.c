@@ -160,7 +160,8 @@ request_body(struct request *a, const struct type *t, bool optional)
     return NULL;
 }
 
-/* What workers do for a large body: they decode and free it, and encode the call of it. */
+/* The work on a large body that is a worker's: decoding and freeing it, and encoding the call of
+ * it. */
 struct large_body {
     struct request *a;
     const struct type *t;

@@ -74,7 +74,8 @@ router_redirect(struct request *a)
     return true;
 }
 
-/* Of the prefixes of items that fit, the longest is meant: a node pool may be called "drain". */
+/* Finds the longest prefix of an item that fits, which is meant: a node pool may be called
+ * "drain". */
 static size_t
 longest_prefix(const struct request *a)
 {

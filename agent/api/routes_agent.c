@@ -99,7 +99,7 @@ set_u64(struct value *map, const char *k, uint64_t v)
     routes_agent_set(map, k, LOG_U64(v));
 }
 
-/* Of a server. */
+/* Adds the numbers of a server. */
 static void
 server_stats(struct request *a, struct value *stats)
 {

@@ -241,7 +241,7 @@ plain_done(void *arg, const struct err *e)
         reply_json(a, &type_empty, NULL);
 }
 
-/* What changed a task answers like a write, without one. */
+/* Answers a change of a task like a write, without one. */
 static void
 task_done(void *arg, const struct err *e)
 {

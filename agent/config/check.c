@@ -180,8 +180,8 @@ check_plugins(struct looking *k)
                : err_set(k->e, -ERR_UNSUPPORTED, "%s", errors.v[k->errors ? errors.n - 1 : 0]);
 }
 
-/* What Nomad calls the parts of the fingerprint that are here; what others find is not looked for.
- */
+/* Nomad's names of the parts of the fingerprint that are here; what others find is not looked
+ * for. */
 static const char *const detected[] = {"arch",  "bridge",   "cgroup", "cpu",
                                        "host",  "landlock", "memory", "network",
                                        "nomad", "signal",   "storage"};
@@ -373,7 +373,7 @@ check_server(struct looking *k)
     return 0;
 }
 
-/* Of the machine's own, and without effect. */
+/* Checks the options of the machine itself, and those without effect. */
 static int
 check_rest(struct looking *k)
 {
@@ -388,11 +388,11 @@ check_rest(struct looking *k)
     return r ? r : check_dir("isolation.run_dir", c->isolation->run_dir, k->e);
 }
 
-/* What is said is judged by these, wherever the rest of the configuration stands. */
+/* The checks of single options, wherever the rest of the configuration stands. */
 static int (*const checks[])(struct looking *k) = {check_rest,    check_addresses, check_hosts,
                                                    check_plugins, check_client,    check_server};
 
-/* What must be said in one of the files. */
+/* Checks that options which must be there are said in one of the files. */
 static int
 check_whole(struct looking *k)
 {

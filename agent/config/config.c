@@ -38,7 +38,7 @@ config_parse(const void *ctx, const struct config_file *f, struct agent_config *
     return 0;
 }
 
-/* What -dev sets before any file. */
+/* Sets the defaults of -dev, before any file. */
 static void
 config_dev(const void *ctx, struct agent_config *c)
 {

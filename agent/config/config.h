@@ -15,7 +15,7 @@
 
 struct flags_more;
 
-/* What the command line said. Zero or NULL: not given. Strings point into argv. */
+/* The options of the command line. Zero or NULL: not given. Strings point into argv. */
 struct config_flags {
     struct opt_list config; /* -config, files or directories in order */
     const char
@@ -43,11 +43,10 @@ const struct opt *config_options(const void *ctx, struct config_flags *f);
 int config_load(const void *ctx, const struct config_flags *f, struct agent_config **ret,
                 struct str_list *warnings, const char **ret_detail, struct err *e);
 
-/* What the agent would refuse in `c`, which was decoded from one file and is changed: for a look
- * (migrate check), not for a start. What other files may say need not be there, and interfaces are
- * those of another machine. Complaints are added, at most one of each part but plugins; texts are
- * owned by ctx.
- */
+/* Says what the agent would refuse in `c`, which was decoded from one file and is changed: for a
+ * look (migrate check), not for a start. What other files may say need not be there, and interfaces
+ * are those of another machine. Complaints are added, at most one of each part but plugins; texts
+ * are owned by ctx. */
 void config_judge(const void *ctx, struct agent_config *c, struct str_list *errors,
                   struct str_list *warnings);
 
@@ -67,7 +66,7 @@ bool config_is_loopback(const char *addr);
 /* The error of a server that strangers could hear speak to others in plain text. */
 int config_refuse_plain(struct err *e);
 
-/* What client.drain_on_shutdown asks for; false: nothing (-dev ends its tasks instead). */
+/* Reads what client.drain_on_shutdown asks for; false: nothing (-dev ends its tasks instead). */
 bool config_drain(const struct agent_config *c, struct drain_spec *ret);
 /* How much longer the agent may take to stop because of it, ns: 0 to INT64_MAX. */
 int64_t config_drain_ns(const struct agent_config *c);

@@ -33,7 +33,7 @@ static const struct {
 
 enum { N_REFUSED = sizeof(refused) / sizeof(refused[0]) };
 
-/* Where the refused ones are stored, beside the public struct. */
+/* The place of the refused options, beside the public struct. */
 struct flags_more {
     struct config_flags *f;
     bool given[N_REFUSED];
