@@ -15,7 +15,7 @@ bool group_fenced(const struct task_group *tg);
 /* How long an allocation of the group may be unknown before it is lost, ns; 0: not at all. Of a
  * fenced one with the drift of clocks that is allowed for. */
 int64_t group_lost_after(const struct task_group *tg);
-/* Of a group that keeps its replacement from starting for so long after the node is down, ns; 0: it
+/* Returns how long after the end of its node a group keeps its replacement from starting, ns; 0: it
  * does not: stop_on_client_after and what ending its tasks may take. */
 int64_t group_holds_back(const struct task_group *tg);
 /* May it be placed elsewhere while it is unknown? */

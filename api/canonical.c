@@ -41,7 +41,7 @@ is_batch(const struct job *j)
     return str_eq(j->type, JOB_BATCH) || str_eq(j->type, JOB_SYSBATCH);
 }
 
-/* What is not said here is what was said there. */
+/* Takes over from there a value that is not said here. */
 static void
 canonical_inherit(struct opt_i64 *o, const struct opt_i64 *from)
 {
@@ -79,7 +79,7 @@ canonical_restart(const void *ctx, struct restart_policy *p, bool batch)
     return p;
 }
 
-/* What the group says, else the job; NULL when neither does. */
+/* Returns the policy of the group, else the job's; NULL when neither does. */
 static struct reschedule_policy *
 reschedule_said(const void *ctx, struct reschedule_policy *p, const struct reschedule_policy *job)
 {
@@ -316,7 +316,7 @@ unset_zero(struct update_strategy *u)
             durations[i]->set = false;
 }
 
-/* Of the job's own only the pace is left; the groups have all of it. */
+/* Leaves of the job's own block the pace alone: the groups have all of it. */
 static void
 job_update(const void *ctx, struct job *j)
 {

@@ -32,7 +32,7 @@ set_opt(struct opt_i64 *o, int64_t v)
 
 /* --- services --- */
 
-/* What the service says for its checks; what a check says goes before. */
+/* Gives the check the values of its service; those of the check go before. */
 static void
 check_restart(const void *ctx, struct service_check *c, const struct check_restart *of_service)
 {
@@ -198,7 +198,7 @@ canonical_count(struct task_group *g)
         set_opt(&g->count, g->scaling->min.v);
 }
 
-/* What the disconnect block leaves out is said by the older fields, whose place the block took. */
+/* Fills in from the older fields what the disconnect block, which took their place, leaves out. */
 static void
 older_disconnect(const void *ctx, struct task_group *g)
 {

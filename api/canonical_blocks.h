@@ -9,7 +9,7 @@
 
 /* The count of a group with a scaling policy and none of its own. */
 void canonical_count(struct task_group *g);
-/* Of a group that has its count, and its tasks. */
+/* Fills in the blocks of a group that has its count, and of its tasks. */
 void canonical_blocks(const void *ctx, const struct job *j, struct task_group *g);
 
 #endif

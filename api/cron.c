@@ -350,7 +350,7 @@ next_bit(uint64_t bits, int from)
     return bits != 0 ? __builtin_ctzll(bits) : -1;
 }
 
-/* Of a day, the first second from `s` on; -1: none. */
+/* Returns the first second of a day at or after `from` that fits; -1: none. */
 static int64_t
 time_of_day(const struct cron *c, int64_t from)
 {

@@ -37,7 +37,7 @@ int cron_set_parse(const void *ctx, const struct periodic_config *p, const struc
 int64_t cron_set_next(const struct cron_set *s, int64_t after_s);
 /* The last second of (after_s, until_s] that was due, or CRON_NEVER. */
 int64_t cron_set_last(const struct cron_set *s, int64_t after_s, int64_t until_s);
-/* What is wrong with the block, in Nomad's words. */
+/* Adds what is wrong with the block, in Nomad's words. */
 void cron_validate(const void *ctx, const struct periodic_config *p, struct str_list *errors);
 
 #endif

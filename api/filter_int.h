@@ -20,7 +20,7 @@ enum filter_op {
     OP_NIL
 };
 
-/* What a selector chooses, as far as it is known without an object. */
+/* The kind of thing that a selector chooses, as far as it is known without an object. */
 struct spot {
     uint8_t type, shape;
     bool opt;
@@ -59,7 +59,7 @@ struct filter {
     struct node_expr *root;
 };
 
-/* Of an element of a map or list. */
+/* Returns the spot of an element of a map or list. */
 struct spot spot_element(const struct spot *s);
 /* The operator fits the selected field, the value parses; prepares constants and regexes. */
 int filter_check(struct node_expr *n, struct err *e);

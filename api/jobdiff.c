@@ -14,7 +14,7 @@
 #include "codec/diff.h"
 #include "common/str.h"
 
-/* What has a place of its own, and what Nomad leaves out. */
+/* Skips the members that have a place of their own, and those that Nomad leaves out. */
 static bool
 jobdiff_skip(const struct type *t, const struct field *f)
 {
@@ -131,7 +131,7 @@ field_diff_cmp(const void *a, const void *b)
     return strcmp((*x)->name, (*y)->name);
 }
 
-/* What the server has of a job and Nomad's diff too. True when it changed. */
+/* Adds a member that the server has of a job, and Nomad's diff too. True when it changed. */
 static bool
 server_field(struct job_diff *d, const char *field, const bool *old, const bool *new)
 {

@@ -26,7 +26,7 @@ bool plain_word(const char *s);
 bool plain_text(const char *s, size_t max);
 /* The id of a job: such a name of at most JOB_ID_MAX bytes, without blanks. */
 bool plain_job_id(const char *s);
-/* Of IPv4 or IPv6. */
+/* Says whether the text is an address of IPv4 or IPv6. */
 bool plain_address(const char *s);
 
 #endif

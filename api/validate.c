@@ -32,7 +32,7 @@ enum { PORT_MAX = 65535 };
 #define AMOUNT_MAX INT64_C(2147483647)
 #define DURATION_MAX (INT64_C(3650) * 86400 * SECOND)
 
-/* Where texts go, and what is being looked at. */
+/* The place where texts go, and the part that is being looked at. */
 struct check {
     const void *ctx;
     const struct job *job;
@@ -71,7 +71,8 @@ one_of(const char *s, const char *const *words, size_t n)
 
 /* --- constraints --- */
 
-/* What a node can be asked for; anything else would hold on no node, or on all of them. */
+/* Complains of a target that no node can be asked for: it would hold on no node, or on all of
+ * them. */
 static void
 validate_attribute(struct check *c, const char *target)
 {
@@ -333,7 +334,7 @@ net_policy(struct check *c, const char *what, const struct net_policy *p)
         validate_complain(c, "network: %s: default \"%s\" is not allow or deny", what, p->default_);
 }
 
-/* What is interpolated can only be looked at by the client. */
+/* Says whether the text is interpolated: then only the client can look at it. */
 static bool
 validate_interpolated(const char *s)
 {

@@ -48,7 +48,7 @@ one_of(const char *s, const char *const *words)
 }
 #define ONE_OF(s, ...) one_of((s), (const char *const[]){__VA_ARGS__, NULL})
 
-/* What its file says is interpolated later cannot be looked at. */
+/* Says whether the text is interpolated later, by its file's word, and cannot be looked at. */
 static bool
 validate_blocks_interpolated(const char *s)
 {

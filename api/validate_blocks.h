@@ -15,7 +15,7 @@ void validate_group_blocks(const void *ctx, const struct job *j, const struct ta
 void validate_task_blocks(const void *ctx, const struct task_group *g, const struct task *t,
                           struct str_list *errors);
 
-/* What is accepted and ignored. */
+/* Warns of what is accepted and ignored. */
 void validate_group_warnings(const void *ctx, const struct task_group *g,
                              struct str_list *warnings);
 

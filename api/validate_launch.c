@@ -180,7 +180,7 @@ load_config(struct check *c, struct launch_load *l)
     }
 }
 
-/* What the client adds has its room: the limits leave it. */
+/* Complains of a launch that is too large; the limits leave room for what the client adds. */
 static void
 validate_launch_load(struct check *c, const struct launch_load *shared)
 {
@@ -242,7 +242,7 @@ nested_within(const struct value *v, int left)
     return ok && (left > 0 || (!list && !map));
 }
 
-/* Of the drivers whose config becomes a launch; other drivers check their own. */
+/* Checks the configuration of drivers that makes a launch; other drivers check their own. */
 static void
 validate_launch_config(struct check *c, const struct launch_load *shared)
 {

@@ -15,8 +15,8 @@ enum {
     LAUNCH_ALLOC_VARS = 3, /* more of one that the allocation has in a network of its own */
 };
 
-/* What tasks get in common from their job and group: each block counts, also where another one of
- * the task says the same key again. */
+/* The load that tasks get in common from their job and group: each block counts, also where another
+ * one of the task says the same key again. */
 struct launch_load {
     size_t vars, bytes;
     const char *longest; /* key of meta whose variable is beyond JOB_WORD_MAX; borrowed */
