@@ -60,11 +60,11 @@ struct job_list_stub *api_find_job(struct cmd *c, const char *prefix);
 /* The same among those that `filter` leaves; `kind` says which these are: "periodic ". */
 struct job_list_stub *api_find_job_of(struct cmd *c, const char *prefix, const char *filter,
                                       const char *kind);
-/* Of a command whose one argument is a job: its options are read, and the job's id is returned.
- * NULL: return *ret_code, all is said. */
+/* Reads the options of a command whose one argument is a job, and returns the job's id. NULL:
+ * return *ret_code, all is said. */
 const char *api_job_arg(struct cmd *c, const struct opt *opts, int *ret_code);
 
-/* What is found by a prefix of its id. */
+/* The kinds of object that are found by a prefix of their id. */
 struct api_kind {
     const char *name, *path;                                        /* "node", "/v1/nodes" */
     const struct type *t;                                           /* of the list; with an ID */

@@ -66,7 +66,7 @@ struct cmd {
     const struct complete *line; /* its own */
 };
 
-/* What a command takes beside its own options. */
+/* The arguments that a command takes beside its own options. */
 struct cmd_args {
     bool client;   /* talks to an agent: the global client flags */
     size_t min, max; /* positional arguments */

@@ -18,7 +18,7 @@ struct complete {
     size_t n_before;
 };
 
-/* What a placeholder of a command's `args` stands for. */
+/* The values that a placeholder of a command's `args` stands for. */
 static const struct {
     const char *name, *path;
 } kinds[] = {

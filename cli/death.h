@@ -25,7 +25,7 @@ void death_lines(struct cmd *c, const char *alloc, const struct death *d, const 
 /* Those, what came after, and the next command to type. */
 void death_more(struct cmd *c, const char *alloc, const struct death *d, const char *prefix);
 
-/* What was told of a job's allocations, to stay the same while nothing new happens. */
+/* The words that were told of a job's allocations, to stay the same while nothing new happens. */
 struct death_told {
     struct {
         const char *key, *words, *text;

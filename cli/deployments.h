@@ -15,12 +15,14 @@ void deployments_list(struct cmd *c, const struct deployment_list *l, bool verbo
 /* One with its groups; NULL: that there is none. `brief`: without what the job's status has said.
  */
 void deployments_show(struct cmd *c, const struct deployment *d, bool verbose, bool brief);
-/* What a deployment waits for and which command ends that; nothing where it goes on by itself. */
+/* Prints what a deployment waits for and which command ends that; nothing where it goes on by
+ * itself. */
 void deployments_waits(struct cmd *c, const struct deployment *d);
-/* That, and why its tasks do not come up. `keep` as for death_report(). */
+/* Prints the same, and why its tasks do not come up. `keep` as for death_report(). */
 void deployments_troubles(struct cmd *c, const struct deployment *d, struct death_told *keep,
                           bool verbose);
-/* What `job status` and others ask for: *ret NULL when the job has none. */
+/* Fetches the latest deployment, which `job status` and others ask for: *ret NULL when the job has
+ * none. */
 int deployments_latest(struct cmd *c, const char *job, struct deployment **ret, struct err *e);
 /* Prints the deployment at each change, until it ends or is blocked; asks every `wait_ns` at the
  * latest. A rollback is watched, too. The status of the first, or NULL: failed, which was said

@@ -40,8 +40,8 @@ updates_of(const struct desired_updates *u, uint64_t v[UPDATES])
     memcpy(v, all, sizeof(all));
 }
 
-/* What the scheduler decided, a row for each group; what did not happen at all only with `verbose`.
- */
+/* Prints the scheduler's decisions, a row for each group; what did not happen at all only with
+ * `verbose`. */
 static void
 print_annotations(struct cmd *c, const struct evaluation *ev, bool verbose)
 {

@@ -222,7 +222,7 @@ open_dir_of(const char *path)
     return open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* As jobfile_parse(); `vars` gets the text of the files of variables. */
+/* Parses as jobfile_parse() does; `vars` gets the text of the files of variables. */
 static int
 parse_text(struct cmd *c, const struct jobfile_opts *o, struct jobspec_input *in, struct buf *vars,
            struct job **ret, struct hcl_diags *d)

@@ -12,8 +12,8 @@
 
 enum { EXIT_UNKNOWN = 127, NAMES_MAX = 128, WORDS_MAX = 4 };
 
-/* What stands in a list below the title: the words of the name that the title does not say. NULL:
- * it is not of it. */
+/* Returns the name of a command in a list below a title: the words of the name that the title does
+ * not say. NULL: it is not of it. */
 static const char *
 main_listed(const struct command *m, const char *parent, bool common)
 {

@@ -276,7 +276,7 @@ watch_evals(struct monitor *m, const char *eval_id)
                     eval_id);
 }
 
-/* What was not placed at once may have been by its end. */
+/* Watches the deployment, by whose end all may be placed that was not at once. */
 static int
 watch_deployment(struct monitor *m, int code)
 {

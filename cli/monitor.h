@@ -8,7 +8,7 @@
 
 #include "cli/command.h"
 
-/* What commands that make an evaluation are asked. */
+/* The options of commands that make an evaluation. */
 struct follow {
     bool detach, verbose;
 };
@@ -18,8 +18,7 @@ struct follow {
         VERBOSE_OPT(f)
 
 struct change;
-/* What made an evaluation is followed until its end, or, detached, its id is printed behind `text`.
- */
+/* Follows an evaluation until its end, or, detached, its id is printed behind `text`. */
 int monitor_follow(struct cmd *c, const struct follow *f, const char *eval_id, const char *text);
 /* Sends a change whose answer has an EvalID, and follows it in the same way. */
 int monitor_change(struct cmd *c, const struct follow *f, const struct change *ch,

@@ -55,7 +55,7 @@ add_headers(struct cmd *c, const struct api_opts *o, struct http_ask *ask)
     return 0;
 }
 
-/* What is piped in is the body. -1: said. */
+/* Reads the body that is piped in: 1, 0 without one, -1: said. */
 static int
 read_body(struct cmd *c, struct http_ask *ask)
 {

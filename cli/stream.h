@@ -8,9 +8,9 @@
 
 #include "cli/command.h"
 
-/* Where bytes go. With `cut`, the bytes there at the start (at least `begin` of them come) are held
- * back until all have come, and only the last `lines` lines are printed; what comes then goes
- * through. */
+/* The place where bytes go. With `cut`, the bytes there at the start (at least `begin` of them
+ * come) are held back until all have come, and only the last `lines` lines are printed; what comes
+ * then goes through. */
 struct sink {
     struct cmd *c;
     FILE *to;
@@ -31,7 +31,7 @@ void sink_end(struct sink *s);
 int stream_get(struct cmd *c, const char *what, char *target, struct sink *s);
 int stream_bad_status(struct cmd *c, const char *what, const struct http_resp *r);
 
-/* Where the last `lines` lines of p begin; false: there are fewer. */
+/* Finds the beginning of the last `lines` lines of p; false: there are fewer. */
 bool tail_start(const uint8_t *p, size_t n, int64_t lines, size_t *ret);
 /* Reads ever larger windows of the end, until the last `lines` lines begin in the second half of a
  * window (the rest is for bytes that are written meanwhile), or a window is the whole file.

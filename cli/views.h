@@ -14,7 +14,7 @@ void view_jobs(struct cmd *c, const struct job_list_stub_list *l);
 const char *view_job_status(struct cmd *c, const char *status, bool stop);
 /* Evaluation: "true", "false" or "N/A - In Progress". */
 const char *view_placement(const struct evaluation *ev);
-/* Where there is a next page: its command line, with all options of this one. */
+/* Tells of a next page, if there is one: its command line, with all options of this one. */
 void view_next_page(struct cmd *c, const char *token);
 /* For qsort of evaluations: newest first. */
 int view_eval_cmp(const void *a, const void *b);

@@ -200,7 +200,7 @@ print_usage(struct cmd *c, const struct alloc_resource_usage *u, const char *tas
         print_measured(c, "CPU Stats", r, false);
 }
 
-/* What the kernel counted, and what its policy refused; nothing where nothing counts. */
+/* Prints what the kernel counted, and what its policy refused; nothing where nothing counts. */
 static void
 print_network(struct cmd *c, const struct alloc_resource_usage *u, const char *task)
 {
@@ -278,7 +278,7 @@ pressure_text(struct cmd *c, const struct pressure *p)
                       duration_format(p->full_time, full));
 }
 
-/* What held the task up: its limits, others, disks. */
+/* Prints the waits that held the task up: its limits, others, disks. */
 static void
 print_waits(struct cmd *c, const struct alloc_resource_usage *u, const char *task)
 {

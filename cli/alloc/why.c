@@ -24,7 +24,7 @@ print_last(struct cmd *c, const struct task_state *s, const char *type,
     }
 }
 
-/* As far as events tell: the client keeps the last ten. */
+/* Prints the restarts, as far as events tell: the client keeps the last ten. */
 static void
 print_restarts(struct cmd *c, const struct task *t, const struct task_state *s)
 {

@@ -25,7 +25,7 @@
 
 #define NO_ALLOC "00000000-0000-0000-0000-000000000000"
 
-/* What depends on the file system of the allocations. */
+/* Prints what depends on the file system of the allocations. */
 static void
 probe_disk(struct cmd *c, struct table *t, bool root)
 {
@@ -59,7 +59,7 @@ neighbour_of(struct cmd *c, const struct links *l, const char *gateway)
     return ", not a neighbour yet";
 }
 
-/* What tasks in the host's network, and bridges, meet. */
+/* Prints what tasks in the host's network, and bridges, meet. */
 static void
 probe_network(struct cmd *c)
 {

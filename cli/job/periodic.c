@@ -12,7 +12,7 @@
 #include "common/duration.h"
 #include "common/host/zone.h"
 
-/* As the clocks there show it. */
+/* Prints a time as the clocks of the zone show it. */
 static const char *
 zone_time(struct cmd *c, const struct zone *z, int64_t at_s)
 {

@@ -202,7 +202,7 @@ exit_code(const struct job_plan_response *r)
     return EXIT_NONE;
 }
 
-/* Whose allocations end for it. */
+/* Prints the jobs whose allocations end for this one. */
 static void
 print_preemptions(struct cmd *c, const struct plan_annotations *a)
 {

@@ -31,7 +31,7 @@ status_answer(struct cmd *c, char *target, struct err *e)
     return api_get_value(c, target, &v, e) ? NULL : v;
 }
 
-/* What Nomad's command puts together of a job; NULL: said. */
+/* Makes the value that Nomad's command puts together of a job; NULL: said. */
 static struct value *
 job_value(struct cmd *c, const struct status_opts *o, const char *id, const char *namespace)
 {

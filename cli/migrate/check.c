@@ -85,7 +85,7 @@ print_json(struct cmd *c, const struct checked_list *l, const size_t *n)
 
 /* --- the command --- */
 
-/* What exists is a file; all else is an agent. */
+/* Checks a source: a file if it exists, all else is an agent. */
 static int
 check_source(struct cmd *c, const struct jobfile_opts *o, const char *source,
              struct checked_list *l)

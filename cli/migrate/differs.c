@@ -87,7 +87,8 @@ differs_bridged(const struct subject *s)
            !driver_engine(s->group->tasks.v[0]->driver);
 }
 
-/* Of containers and others, or of two engines: they cannot share a network. */
+/* Says whether a group is of containers and others, or of two engines: they cannot share a
+ * network. */
 static bool
 differs_mixed(const struct subject *s)
 {
