@@ -107,7 +107,7 @@ static struct peer {
              {.name = "crun", .bar = 10},
              {.name = "runc", .bar = 30}};
 
-/* What may not grow. */
+/* The amounts that may not grow. */
 enum { FDS, ANON_KB, MOUNTS, CGROUPS, NETNS, GROWTH_END };
 static const char *const growth_names[] = {"descriptors", "anonymous KB", "mounts", "cgroups",
                                            "network namespaces"};
@@ -439,7 +439,8 @@ number_in(const void *ctx, const char *path, const char *key)
     return n;
 }
 
-/* Of the warden, the launch pad and the network worker (its children), and of the kernel for us. */
+/* Measures the warden, the launch pad and the network worker (its children), and what the kernel
+ * holds for us. */
 static void
 measure(struct bench *b, int64_t v[GROWTH_END])
 {

@@ -58,7 +58,7 @@ enum sim_state {
 
 enum run_state { RUN_PENDING, RUN_RUNNING, RUN_KILLING, RUN_COMPLETE, RUN_FAILED };
 
-/* What is kept of one version of a job; shared by its allocations. */
+/* The part that is kept of one version of a job; shared by its allocations. */
 struct spec {
     char *key; /* namespace, id, index */
     const char *ns, *id;
@@ -150,7 +150,7 @@ struct fleet {
 
 /* --- facts.c --- */
 uint64_t mix(uint64_t a, uint64_t b);
-/* Of [min, max]. */
+/* Picks a number of [min, max]. */
 int64_t pick(const struct range *r, uint64_t chance);
 void sim_id(const struct sim *s, char out[UUID_TEXT]);
 void sim_secret(const struct sim *s, char out[UUID_TEXT]);
@@ -174,7 +174,7 @@ int64_t sim_backoff(struct sim *s);
 
 void fleet_joined(struct fleet *f); /* main.c: one more is under way no longer */
 void fleet_quit(struct fleet *f);
-/* Of all nodes that a server calls down: those kept alive are wrong. */
+/* Asks a server for all nodes that it calls down: those kept alive are wrong. */
 void fleet_check(struct fleet *f, loop_fn *done, void *arg);
 
 /* --- sync.c --- */

@@ -64,7 +64,7 @@ alloc_uuid(const struct sim_alloc *a, char out[UUID_TEXT])
              p[14], p[15]);
 }
 
-/* Where it is, or would be. */
+/* Returns the place where it is, or would be. */
 static uint32_t
 place_of(const struct sim *s, const uint8_t id[16])
 {
