@@ -40,7 +40,7 @@ remember(struct rpc_call *call)
     snprintf(fake_text, sizeof(fake_text), "%s", str_or(fake_env.namespace, ""));
 }
 
-/* Of job `i`: a filter sees more of it than its row. */
+/* Says whether the filter wants job `i`, of which it sees more than its row. */
 static bool
 wanted(void *ctx, const struct list_options *q, const struct job_list_stub *row)
 {
@@ -327,7 +327,7 @@ alloc_list(void *arg, struct rpc_call *call, const void *req)
     rpc_reply(call, &resp);
 }
 
-/* As a server: what is meant for another region is not done. */
+/* Answers as a server: a request for another region is not done. */
 static void
 fake_call(void *arg, struct rpc_call *call, const void *req)
 {

@@ -15,12 +15,12 @@
 
 extern const struct rpc_service fake_services[];
 extern const size_t fake_services_n;
-/* What answers as node FAKE_NODE, asked through the server; other nodes there is no way to. FAKE_FAR is an
- * allocation of it, if it is asked there. */
+/* The HTTP server that answers as node FAKE_NODE, asked through the server; other nodes there is no
+ * way to. FAKE_FAR is an allocation of it, if it is asked there. */
 extern struct http_server *fake_node;
 #define FAKE_NODE "22222222-2222-3333-4444-555555555555"
 #define FAKE_FAR "33333333-2222-3333-4444-555555555555"
-/* What the last request said. */
+/* The words of the last request. */
 extern struct rpc_envelope fake_env;
 extern char fake_text[256], fake_token[64];
 extern bool fake_canceled, fake_parked;

@@ -383,7 +383,7 @@ START_TEST(clusters_that_cannot_be_are_refused)
 }
 END_TEST
 
-/* What only denies what is not here is no promise. */
+/* A word that only denies what is not here is no promise. */
 START_TEST(what_denies_what_is_not_here_holds)
 {
     static const char text[] =

@@ -108,8 +108,7 @@ START_TEST(a_node_answers_what_is_passed_on_to_it)
 }
 END_TEST
 
-/* Who asks is asked about at the node as well: its token goes on, in the envelope and in the
- * request. */
+/* The node asks about the asker as well: the token goes on, in the envelope and in the request. */
 START_TEST(what_is_passed_on_keeps_its_token)
 {
     ck_assert_int_eq(status("GET", "/v1/client/fs/ls/" FAKE_FAR, NULL), 404);

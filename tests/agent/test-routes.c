@@ -569,7 +569,7 @@ START_TEST(client_routes)
 }
 END_TEST
 
-/* What a page can make a browser send: text/plain, and no headers of its choice. */
+/* Sends what a page can make a browser send: text/plain, and no headers of its choice. */
 static int
 browser(const char *method, const char *target, const char *host, const char *name, const char *value)
 {

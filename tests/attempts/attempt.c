@@ -569,7 +569,7 @@ open_planted_device(void) /* the test made local/device (1:3) from outside */
 {
     return open_of("/local/device", O_RDONLY);
 }
-/* What a setuid-root copy of this program, planted in local/, sees as effective uid. */
+/* Returns the effective uid that a setuid-root copy of this program sees, planted in local/. */
 static long
 setuid_binary(void)
 {

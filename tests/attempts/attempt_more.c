@@ -370,7 +370,7 @@ host_file_mode(void)
 {
     return ret(chmod("/usr/bin/env", 0777));
 }
-/* What a task has for its standard input. */
+/* Tells the kind of a task's standard input. */
 static long
 stdin_mode(void)
 {

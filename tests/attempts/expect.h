@@ -158,7 +158,7 @@ static const struct attempt_expect {
     {"A2", "outside_fd", "EBADF"},
 };
 
-/* Of attempt_more.c: in a real task, where a user namespace and Landlock are there too. */
+/* The rows of attempt_more.c: in a real task, where a user namespace and Landlock are there too. */
 static const struct attempt_expect attempt_expect_more[] = {
     {"B1", "memfd_exec", "0"},
     {"B1", "set_exe", "EPERM"},

@@ -34,7 +34,8 @@ on_term(int sig)
     over = 1;
 }
 
-/* Of what has ended there is nothing to be got, whatever the kernel answers. */
+/* Says whether the process has ended: then nothing is to be got of it, whatever the kernel
+ * answers. */
 static int
 has_ended(int pid)
 {

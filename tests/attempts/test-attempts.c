@@ -38,7 +38,7 @@ local(const struct rig *r, const char *name)
     return mem_printf(r->ctx, "%s/%s/web/local/%s", r->policy.alloc_dir, rig_id, name);
 }
 
-/* What the tasks of these tests find in their local/. */
+/* Plants the files that the tasks of these tests find in their local/. */
 static void
 plant_all(struct rig *r)
 {
@@ -106,7 +106,7 @@ refused(struct rig *r, const struct launch_spec *s, const char *what)
     got_free(&g);
 }
 
-/* What `attempt` tries to reach from inside. */
+/* Listens where `attempt` tries to connect from inside. */
 static int
 listen_canary(void)
 {
@@ -515,7 +515,7 @@ START_TEST(places_of_mounts_are_not_exchanged)
 }
 END_TEST
 
-/* What the operator links is followed; only tasks are not trusted. */
+/* A link that the operator makes is followed; only tasks are not trusted. */
 START_TEST(data_directory_behind_a_link)
 {
     TEST_NEED("root");
@@ -546,7 +546,7 @@ START_TEST(raw_exec_has_default_signals_too)
 }
 END_TEST
 
-/* As another user of the host: 0 or -errno of opening it. */
+/* Opens the file as another user of the host: 0 or -errno. */
 static int
 as_nobody(const char *path)
 {

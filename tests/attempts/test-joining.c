@@ -23,8 +23,8 @@
 #include "tests/isolation/rig.h"
 #include "tests/lib/test.h"
 
-/* Where Landlock works it keeps the task from looking into what joins it by itself; so without it
- * as well. */
+/* A kind of task. Landlock alone keeps a task from looking into what joins it, so there is a kind
+ * without. */
 struct profile {
     const char *user, *userns;
     bool landlock;
@@ -93,7 +93,7 @@ join(struct rig *r, const char *program, const char *arg)
     got_free(&g);
 }
 
-/* What the task has got; it has ended then. */
+/* Returns the loot of the task, which has ended then. */
 static char *
 loot(struct rig *r, struct got *task, unsigned long *seen, unsigned long *stolen)
 {

@@ -47,7 +47,7 @@ void fake_answers(const struct answer *a);
 int fake_run(const char *line);
 const char *fake_out(void);
 const char *fake_err(void);
-/* What was asked, one "METHOD target" per line. */
+/* Returns the requests that came, one "METHOD target" per line. */
 const char *fake_asked(void);
 /* Body of the last request that had one. */
 const char *fake_body(void);

@@ -130,7 +130,7 @@ START_TEST(usage)
 }
 END_TEST
 
-/* Who types a command of Nomad has not mistyped one of ours. */
+/* A user who types a command of Nomad has not mistyped one of ours. */
 START_TEST(commands_of_nomad_that_are_not_here)
 {
     static const struct {
@@ -259,7 +259,7 @@ START_TEST(run_tells_failed_placement)
 }
 END_TEST
 
-/* What ends at once is told, with what it wrote, whatever the job's type. */
+/* A crash at once is told, with what it wrote, whatever the job's type. */
 START_TEST(run_tells_a_crash_at_once)
 {
     char line[128];
@@ -523,7 +523,7 @@ END_TEST
 #define TASK(name, lifecycle) "{\"Name\":\"" name "\"" lifecycle "}"
 #define STATE(name) "\"" name "\":{\"State\":\"running\"}"
 
-/* As they start: before others, beside others, the others. */
+/* The tasks are listed as they start: before others, beside others, the others. */
 START_TEST(alloc_status_in_the_order_of_starting)
 {
     fake_answers((const struct answer[]){
@@ -558,7 +558,7 @@ START_TEST(alloc_status_in_the_order_of_starting)
 }
 END_TEST
 
-/* What is said before there is a session: tests/system/test-exec has the rest. */
+/* Tells what is said before there is a session: tests/system/test-exec has the rest. */
 START_TEST(alloc_exec)
 {
     fake_answers((const struct answer[]){{"GET /v1/allocations?prefix=bbbb", 200, "[" ALLOC_STUB "]"},

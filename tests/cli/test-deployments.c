@@ -176,7 +176,7 @@ START_TEST(what_waits_says_which_command_ends_it)
 }
 END_TEST
 
-/* Of a task that was told to end nothing is told; of one that runs again only who watches hears. */
+/* Nothing is told of a task that was told to end; of one that runs again only who watches hears. */
 START_TEST(why_tasks_do_not_come_up)
 {
 #define STATE(id, desired, state, events)                                                          \

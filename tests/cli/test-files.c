@@ -71,7 +71,7 @@ START_TEST(logs_that_are_not_there_say_why)
 }
 END_TEST
 
-/* What is there when following begins is printed from a line's beginning on. */
+/* Lines that are there when following begins are printed from a line's beginning on. */
 START_TEST(following_begins_with_whole_lines)
 {
     fake_answers((const struct answer[]){
@@ -142,7 +142,7 @@ START_TEST(the_top_of_an_allocation_is_one_slash)
 }
 END_TEST
 
-/* What is asked next must not tell what was before. */
+/* The next question must not be answered with the state before. */
 START_TEST(a_pause_is_seen_when_it_returns)
 {
 #define PAUSED(p) "{\"ID\":\"" ALLOC_ID "\",\"TaskGroup\":\"a\",\"Job\":{\"TaskGroups\":[{\"Name\":\"a\"," \

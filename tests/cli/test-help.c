@@ -66,7 +66,7 @@ START_TEST(a_namespace_is_offered_where_it_means_something)
 }
 END_TEST
 
-/* Where the text of `m` begins in its line of the list; 0: it is not there. */
+/* Returns where the text of `m` begins in its line of the list; 0: it is not there. */
 static size_t
 column(const char *list, const struct command *m, const char *name)
 {

@@ -356,7 +356,7 @@ START_TEST(where_nomad_has_its_pages)
 }
 END_TEST
 
-/* Of what it died, what comes next, and where its job can be. */
+/* The command tells what the allocation died of, what comes next, and where its job can be. */
 START_TEST(alloc_why_tells_death_and_placement)
 {
     fake_answers((const struct answer[]){

@@ -51,7 +51,7 @@ START_TEST(node_pools)
 }
 END_TEST
 
-/* What init has written is what apply takes, in both forms. */
+/* The files that init writes are those that apply takes, in both forms. */
 START_TEST(node_pool_files)
 {
     auto_mem void *ctx = mem_ctx("test");

@@ -346,7 +346,7 @@ START_TEST(works_without_root)
     ck_assert_ptr_nonnull(strstr(map_get(w.node->drivers, "exec")->v->health_description, "root"));
     ck_assert_ptr_nonnull(x->last->network_status); /* without an address */
     ck_assert(str_empty(x->last->network_status->address));
-    /* What happened last is that it started, not the note on its limits. */
+    /* the last event is the start, not the note on the limits */
     ck_assert_ptr_nonnull(strstr(world_event(x, "Driver")->driver_message, "limits not enforced"));
     const struct task_event_list *all = &world_task(x)->events;
     ck_assert_str_eq(all->v[all->n - 1]->type, "Started");

@@ -267,8 +267,8 @@ START_TEST(full_disk_loses_nothing)
 }
 END_TEST
 
-/* As long as it is full, new rows wait and what is there stays; when allocations are removed, all that
- * waited is written, in the same process. */
+/* A full map keeps new rows waiting, and keeps the rows that are there; when allocations are
+ * removed, all that waited is written, in the same process. */
 START_TEST(full_map_loses_nothing)
 {
     enum { MAP = 4 << 20, BALLAST = 200000, MANY = 40 };
@@ -314,7 +314,8 @@ START_TEST(full_map_loses_nothing)
 }
 END_TEST
 
-/* What just fits into an answer of the servers fits here too, with what the client adds to it. */
+/* An allocation that just fits into an answer of the servers fits here too, with what the client
+ * adds to it. */
 START_TEST(large_allocation_is_found_again)
 {
     enum { BALLAST = 9 << 20 };

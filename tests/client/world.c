@@ -113,7 +113,7 @@ find(struct world *w, const char *id)
     return NULL;
 }
 
-/* As a server does: each job once, unless it is known; `per_get` at once. */
+/* Starts jobs as a server does: each job once, unless it is known; `per_get` at once. */
 static void
 on_get(void *arg, struct rpc_call *call, const void *req)
 {

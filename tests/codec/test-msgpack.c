@@ -191,7 +191,7 @@ END_TEST
 
 /* --- msgpack-c --- */
 
-/* What msgpack-c parsed is what our object says, field by field (scalars of the top level). */
+/* Asserts that msgpack-c parsed what our object says, field by field (scalars of the top level). */
 static void
 check_scalar(const struct field *f, const void *obj, const msgpack_object *o)
 {
@@ -264,7 +264,7 @@ START_TEST(msgpack_c_agrees)
 }
 END_TEST
 
-/* What is written can be read, and what cannot be read is not written. */
+/* Asserts that all that is written can be read, and that nothing is written that cannot. */
 static void
 written_as_read(const void *ctx, const struct type *t, const void *obj, const struct field *f,
                 bool fits)

@@ -160,7 +160,7 @@ START_TEST(json_of_bytes_is_in_the_order_of_the_schema)
 }
 END_TEST
 
-/* What is looked at is decoded, what is made is written as it was made. */
+/* A lean row has decoded the members that are looked at; the others are written as they came. */
 START_TEST(a_lean_row_is_a_projection)
 {
     auto_mem void *ctx = mem_ctx("test");

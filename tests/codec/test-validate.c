@@ -57,7 +57,7 @@ START_TEST(defaults_of_a_service)
 }
 END_TEST
 
-/* As Nomad prints it: the pace is the job's, the rest 0 and the groups'. */
+/* The block is as Nomad prints it: the pace is the job's, the rest 0 and the groups'. */
 START_TEST(what_a_job_leaves_out_of_update_is_zero)
 {
     auto_mem void *ctx = mem_ctx("test");
@@ -120,8 +120,8 @@ START_TEST(a_machine_goes_where_its_accelerator_is)
 }
 END_TEST
 
-/* What `nomad job inspect` prints of a plain job is a job without anything that is not there yet.
- */
+/* The output of `nomad job inspect` for a plain job is a job without anything that is not there
+ * yet. */
 START_TEST(of_nomad)
 {
     static const char task[] =
@@ -347,8 +347,8 @@ launch_errors(struct job *j)
         ck_assert_msg(*(text) ? strstr(told, text) != NULL : !*told, "%s", told);                  \
     } while (0)
 
-/* What no node could start is not registered: its variables are counted as the client makes them.
- */
+/* A task that no node could start is not registered: its variables are counted as the client makes
+ * them. */
 START_TEST(an_environment_that_no_launch_takes_is_refused)
 {
     auto_mem void *ctx = mem_ctx("test");

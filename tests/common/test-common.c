@@ -279,7 +279,7 @@ log_here(enum log_level level, bool json)
     log_setup(level, json, lines[1]);
 }
 
-/* What was logged since; "": nothing. */
+/* Returns the lines logged since the last call; "": nothing. */
 static const char *
 logged(void)
 {
@@ -520,7 +520,6 @@ START_TEST(digests)
 }
 END_TEST
 
-/* Of the 0 and 8 bytes 00, 01, ... with the key 00, 01, ... (the paper's own vectors). */
 static int
 note_frame(void *arg, uint8_t type, const uint8_t *p, size_t n)
 {
@@ -570,6 +569,7 @@ START_TEST(frames)
 }
 END_TEST
 
+/* The hashes of the 0 and 8 bytes 00, 01, ... with the key 00, 01, ... (the paper's own vectors). */
 START_TEST(keyed_hashes)
 {
     const uint64_t key[2] = {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)};

@@ -121,7 +121,7 @@ START_TEST(kinds)
 }
 END_TEST
 
-/* What cannot go is named; the rest goes. */
+/* A file that cannot go is named; the rest goes. */
 START_TEST(immutable)
 {
     TEST_NEED("root");

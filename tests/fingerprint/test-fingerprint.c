@@ -264,7 +264,7 @@ put(const char *dir, const char *name, const char *text)
     ck_assert_int_eq(file_write_atomic(AT_FDCWD, path, text, strlen(text), 0644), 0);
 }
 
-/* Of which nodes memory is for a task with these cores; NULL: it is not said. */
+/* Returns the nodes whose memory is for a task with these cores; NULL: it is not said. */
 static const char *
 near(const char *dir, const char *cores)
 {

@@ -17,7 +17,7 @@
 enum { ALLOC_KEY = 36, SNAPSHOT_HEAD = 36 };
 static const char id[] = "12345678-aaaa-4bbb-8ccc-0123456789ab";
 
-/* Of a series of random objects the first whose encoding is neither empty nor large, or the
+/* Writes the first of a series of random objects whose encoding is neither empty nor large, or the
  * smallest. */
 static void
 put_object(struct buf *b, const struct type *t, bool json, size_t max)

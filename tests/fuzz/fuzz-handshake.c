@@ -89,7 +89,7 @@ open_peers(void)
     KEPT_END();
 }
 
-/* What is to become of the first frame; 0: anything but a welcome. */
+/* Says whether the bytes are a welcome. */
 static bool
 is_welcome(const uint8_t *p, size_t n)
 {

@@ -47,7 +47,7 @@ try_plan(const void *ctx, const struct launch_spec *s)
         ASSERT(plan_check(plan, size) == 0);
 }
 
-/* What joins a task: the command is the agent's, all else the task's. */
+/* Tries a joiner: the command is the agent's, all else the task's. */
 static void
 try_join(const void *ctx, const struct exec_request *x)
 {

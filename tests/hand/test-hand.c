@@ -440,7 +440,7 @@ put_message(struct buf *b, const struct said *m)
     buf_put(b, line, (size_t)n);
 }
 
-/* What an engine sends when it is asked for all since then. */
+/* Writes what an engine sends when it is asked for all since then. */
 static void
 send_since(struct buf *b, const struct said *all, size_t n, const char *since)
 {

@@ -151,7 +151,7 @@ START_TEST(made_and_removed)
 }
 END_TEST
 
-/* What a killed engine left can never be started: another one is made. */
+/* A container that a killed engine left can never be started: another one is made. */
 START_TEST(what_does_not_start)
 {
     static const struct line left[] = {

@@ -122,7 +122,8 @@ rig_kill(struct rig *r, int sig)
     r->warden = 0;
 }
 
-/* As long as check gives a test more time: an emulated machine is some 25 times slower. */
+/* Returns how long to wait: as long as check gives a test more time: an emulated machine is some 25
+ * times slower. */
 static int
 patience_ms(void)
 {

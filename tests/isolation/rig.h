@@ -32,7 +32,7 @@ struct rig {
     struct warden_client *client;
 };
 
-/* What a completed request left. */
+/* The outcome of a completed request. */
 struct got {
     bool done;
     struct err err;

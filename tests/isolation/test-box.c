@@ -201,7 +201,7 @@ pid1(const struct box *b, const struct base *base, const struct mounts_plan *pla
     }
 }
 
-/* As on an older kernel. */
+/* Takes system calls away, as on an older kernel. */
 static void
 take_away(const int *calls)
 {

@@ -305,7 +305,7 @@ file_of(const struct cgroup_plan *p, const char *name, bool above)
     ck_abort_msg("%s%s is not in the plan", above ? "../" : "", name);
 }
 
-/* What a job may ask for, each as its file, at the level where it counts. */
+/* The limits that a job may ask for become files, each at the level where it counts. */
 START_TEST(asked_limits_become_files)
 {
     auto_mem void *ctx = mem_ctx("t");

@@ -150,7 +150,7 @@ START_TEST(refusals)
 }
 END_TEST
 
-/* What stays at its default is no claim. */
+/* An option that stays at its default is no claim. */
 START_TEST(defaults_pass)
 {
     auto_mem void *ctx = mem_ctx("test");

@@ -178,7 +178,7 @@ static const struct help_row templates[] = {
     {"[<<A\nx\nA\n, 2]", "[\"x\\n\",2]"},
 };
 
-/* What is known at run time only stays as it is written. */
+/* The values that are known at run time only; they stay as they are written. */
 static const struct help_row runtime[] = {
     {"\"${attr.kernel.name}\"", "\"${attr.kernel.name}\""},
     {"\"${NOMAD_PORT_db}:${var.n}\"", "\"${NOMAD_PORT_db}:3\""},

@@ -288,7 +288,7 @@ END_TEST
     "MFTbUEI67fQtha4GQ/cCbLnBR8z3dr2H2kMcgf0b6DyALSjipZmocNLmh0amSu+Ym+fZxdOQK8n34u20VzSh"         \
     "jKFOtnip7sRSd4x9SGBxzDlREBRRA4RmJNkd5AvqUjwo"
 
-/* As Nomad 2.0 writes them. */
+/* The texts are those that Nomad 2.0 writes. */
 static const struct help_row yaml[] = {
     {"yamlencode({b = [1, \"two\", true, null, 1.5], a = {e = {f = []}}, g = {}})",
      "\"\\\"a\\\":\\n  \\\"e\\\":\\n    \\\"f\\\": []\\n\\\"b\\\":\\n- 1\\n- \\\"two\\\"\\n- "

@@ -138,7 +138,7 @@ static const char blocks[] =
     "  }\n"
     "}\n";
 
-/* What each says is in Nomad's places, with what Nomad's parser adds. */
+/* The blocks' words are in Nomad's places, with what Nomad's parser adds. */
 START_TEST(blocks_without_effect)
 {
     static const char *const has[] = {

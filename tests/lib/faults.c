@@ -274,7 +274,7 @@ faults_cut(uint64_t seed)
     return false;
 }
 
-/* What to do with this call; with the lock held. */
+/* Decides what to do with this call; with the lock held. */
 static enum action
 decide(int class, const char *path, struct rule **ret)
 {
@@ -625,7 +625,7 @@ creat(const char *name, mode_t mode)
     return any_open(AT_FDCWD, name, O_CREAT | O_WRONLY | O_TRUNC, mode);
 }
 
-/* What _FORTIFY_SOURCE makes of them. */
+/* The names that _FORTIFY_SOURCE gives them. */
 int __open_2(const char *name, int flags);
 int __open64_2(const char *name, int flags);
 int __openat_2(int dirfd, const char *name, int flags);

@@ -469,7 +469,7 @@ exec_close(struct task_exec *base)
         release(x);
 }
 
-/* What is written by now; false: it was closed. */
+/* Tells what is written by now; false: it was closed. */
 static bool
 tell_output(struct command *x, int64_t ran_ns)
 {

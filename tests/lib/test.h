@@ -23,7 +23,7 @@ bool test_need(const char *need);
             return;           \
     } while (0)
 
-/* What runs before and after each case, in its child; NULL: nothing. */
+/* The functions that run before and after each case, in its child; NULL: nothing. */
 struct test_fixture {
     void (*setup)(void), (*teardown)(void);
 };

@@ -30,7 +30,7 @@ on_cancel(void *arg)
     rpc_failf(c, -ERR_CANCELED, "gone");
 }
 
-/* As some handlers do. */
+/* Refuses a call and works on it, as some handlers do. */
 static void
 refuse_and_go_on(void *arg, struct rpc_call *call, const void *req)
 {
@@ -636,7 +636,7 @@ START_TEST(a_caller_of_another_version_is_refused_with_words)
 }
 END_TEST
 
-/* What the caller says of itself reaches the handler as it was said, and has its bound. */
+/* The caller's words on itself reach the handler as they were said, and are bounded. */
 START_TEST(calls_bear_an_envelope)
 {
     struct rpc_client *c = client_new(_i);

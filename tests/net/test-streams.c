@@ -471,7 +471,7 @@ START_TEST(there_are_so_many_and_no_more)
 }
 END_TEST
 
-/* What comes from one connection goes to the other and back, at the pace of the slower. */
+/* The bytes of one connection go to the other and back, at the pace of the slower. */
 static bool spliced_over;
 
 static void

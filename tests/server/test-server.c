@@ -247,7 +247,7 @@ await_running(struct world *w, const char *job, size_t want)
     }
 }
 
-/* What waits for capacity waits on after a restart, and is woken by a node. */
+/* An evaluation that waits for capacity waits on after a restart, and is woken by a node. */
 START_TEST(blocked_survives_a_restart)
 {
     const char *dir = tmp_dir();
@@ -456,7 +456,7 @@ START_TEST(what_is_not_there_is_deregistered_already)
 }
 END_TEST
 
-/* Who waits for what comes after an answer needs an index that is true. */
+/* A caller who waits for what comes after an answer needs an index that is true. */
 START_TEST(what_changes_nothing_tells_the_index_of_the_state)
 {
     struct world *w = world_open(tmp_dir());

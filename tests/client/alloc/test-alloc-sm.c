@@ -371,7 +371,7 @@ happen(struct task_sm *m, uint64_t *seed, int64_t now)
     }
 }
 
-/* What holds after every event, whatever happened. */
+/* Asserts what holds after every event, whatever happened. */
 static void
 invariants(const struct world *w, uint64_t seed)
 {

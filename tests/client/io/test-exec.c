@@ -217,7 +217,7 @@ START_TEST(flows)
 }
 END_TEST
 
-/* What was written is delivered though somebody else keeps the pipe open. */
+/* The output that was written is delivered though somebody else keeps the pipe open. */
 START_TEST(ends)
 {
     TEST_NEED("root");

@@ -138,7 +138,7 @@ START_TEST(pauses_and_goes_on)
 }
 END_TEST
 
-/* What is to stop goes on first: it ends by its kill signal, and not by force. */
+/* A paused task that is to stop goes on first: it ends by its kill signal, and not by force. */
 START_TEST(what_is_paused_can_stop)
 {
     struct world w;
@@ -433,7 +433,7 @@ mock_of(const struct world *w)
     return row ? row->v : NULL;
 }
 
-/* What the engine says is registered. */
+/* The engine's words are registered. */
 START_TEST(its_health_is_registered)
 {
     struct world w;

@@ -42,7 +42,7 @@ struct lo {
     unsigned long long bytes, packets;
 };
 
-/* What lo has carried. */
+/* Returns the packets and bytes that lo has carried. */
 static struct lo
 lo_count(void)
 {
@@ -605,7 +605,7 @@ START_TEST(devices_are_filtered)
 }
 END_TEST
 
-/* What the warden gets where the kernel or a container refuses. */
+/* Makes the warden's calls fail as they do where the kernel or a container refuses. */
 static void
 refuse_bpf(void)
 {

@@ -121,7 +121,7 @@ said(const struct netrules_side *s, size_t n, const struct packet *p)
     return true;
 }
 
-/* As the program in the kernel does: the longest prefix, then its ports. */
+/* Judges as the program in the kernel does: the longest prefix, then its ports. */
 static bool
 compiled(const struct netrules *r, const struct packet *p)
 {

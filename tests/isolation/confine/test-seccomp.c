@@ -410,8 +410,8 @@ START_TEST(arguments_decide)
 END_TEST
 
 /* The kernel takes the program and does what the interpreter said. */
-/* What a default task asks for makes the kernel load no module: each other family, type and protocol
- * is denied, by either call. */
+/* The calls that a default task may make load no module of the kernel: each other family, type and
+ * protocol is denied, by either call. */
 START_TEST(no_family_or_protocol_loads_a_module)
 {
     auto_mem void *ctx = mem_ctx("t");
@@ -516,7 +516,7 @@ START_TEST(far_jumps_are_right)
 }
 END_TEST
 
-/* What launches pay for: the default filter stays small. */
+/* The default filter, for which every launch pays, stays small. */
 START_TEST(default_filter_is_small)
 {
     auto_mem void *ctx = mem_ctx("t");
@@ -535,7 +535,8 @@ words(const void *ctx, const char *const *v)
     return l;
 }
 
-/* What a job adds has no conditions left, what it denies goes before, and nothing else changes. */
+/* The calls that a job adds have no conditions left, those that it denies go before, and nothing
+ * else changes. */
 START_TEST(a_job_changes_what_it_names)
 {
     auto_mem void *ctx = mem_ctx("t");
@@ -579,7 +580,8 @@ START_TEST(log_mode_denies_nothing_of_ours)
 }
 END_TEST
 
-/* What would be EPERM is told, and only that; no listener beside ours, whatever the job allows. */
+/* A call that would be EPERM is told, and only that; no listener beside ours, whatever the job
+ * allows. */
 START_TEST(audit_mode_tells_and_lets_nothing_through)
 {
     auto_mem void *ctx = mem_ctx("t");

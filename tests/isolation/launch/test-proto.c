@@ -240,8 +240,8 @@ START_TEST(plans_commands)
 }
 END_TEST
 
-/* What is executed is a sealed file when a verity block names it, whatever the spelling; where it
- * could be but cannot be told, nothing is executed. */
+/* The program is a sealed file when a verity block names it, whatever the spelling; where it could
+ * be but cannot be told, nothing is executed. */
 START_TEST(plans_sealed_files)
 {
     auto_mem void *ctx = mem_ctx("test");
@@ -307,7 +307,7 @@ START_TEST(plans_sealed_files)
 }
 END_TEST
 
-/* What joins is confined as the task is: of the plan nothing differs but what it joins. */
+/* A joiner is confined as the task is: of the plan nothing differs but what it joins. */
 START_TEST(joins_are_confined_alike)
 {
     auto_mem void *ctx = mem_ctx("test");

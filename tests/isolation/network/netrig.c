@@ -84,7 +84,7 @@ netrig_destroy(struct rig *r, const char *id, const char *task)
     got_free(&d);
 }
 
-/* What it says before it goes on for ever. `egress` may be NULL. */
+/* Launches a task, and returns what it says before it goes on for ever. `egress` may be NULL. */
 const char *
 netrig_launch_policed(struct rig *r, const char *id, const char *task, const char *script,
                       struct net_policy *egress)

@@ -100,8 +100,8 @@ END_TEST
 
 enum odd { PROPER, NO_DIRECTORY, A_LINK, ANOTHERS, THE_HOSTS };
 
-/* What an engine's container of the allocation is to the warden: a process in a network of its own,
- * whose root has the shared directory. */
+/* Makes what an engine's container of the allocation is to the warden: a process in a network of
+ * its own, whose root has the shared directory. */
 static pid_t
 container(struct rig *r, enum odd odd)
 {

@@ -348,8 +348,8 @@ START_TEST(inodes)
 }
 END_TEST
 
-/* What a warden that was killed between two steps leaves, and what was there before there were
- * limits. */
+/* A warden finds the directories that a warden killed between two steps has left, and those of
+ * before there were limits. */
 START_TEST(what_is_found)
 {
     struct rig r;

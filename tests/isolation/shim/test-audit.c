@@ -67,7 +67,7 @@ audited(struct rig *r, const char *script)
     return s;
 }
 
-/* What wait(name) of a task waits for. */
+/* Makes the file that wait(name) of a task waits for. */
 static void
 go(struct rig *r, const char *name)
 {
@@ -184,8 +184,8 @@ START_TEST(denies_as_ever_and_counts)
 }
 END_TEST
 
-/* Of four threads, all denied, for as long as the machine needs: what the shim and the record have
- * is what they had, and nobody else does anything for it. */
+/* Four threads make calls that are all denied, for as long as the machine needs: shim and record
+ * have what they had, and nobody else does anything for it. */
 START_TEST(a_storm_costs_bounded_room)
 {
     TEST_NEED("root");
@@ -358,7 +358,7 @@ START_TEST(nothing_is_let_through_without_a_listener)
 }
 END_TEST
 
-/* Who listens is the shim, which lives through the ends of all others. */
+/* The listener is the shim's, which lives through the ends of all others. */
 START_TEST(goes_on_with_another_warden)
 {
     TEST_NEED("root");

@@ -31,7 +31,7 @@
 
 enum { NO_USERNS = 1, NO_LANDLOCK = 2, NO_BPF = 4, NO_CONTROLLERS = 8, ALL = 16 };
 
-/* What this machine lacks by itself. */
+/* Returns what this machine lacks by itself. */
 static unsigned
 lacks(void)
 {
@@ -138,7 +138,8 @@ spec(struct rig *r)
         "mount -t tmpfs x /tmp 2>/dev/null || echo no mount");
 }
 
-/* What holds whatever is missing, and that the user namespace is there exactly where it can be. */
+/* Asserts what holds whatever is missing, and that the user namespace is there exactly where it can
+ * be. */
 static void
 check_task(const char *out, unsigned without)
 {
@@ -157,7 +158,7 @@ fact(const struct got *g, const char *name)
     return v;
 }
 
-/* As `node status -verbose` shows them: "true", or a reason in words. */
+/* Asserts the facts as `node status -verbose` shows them: "true", or a reason in words. */
 static void
 check_facts(struct rig *r, unsigned without)
 {
@@ -234,7 +235,8 @@ combination(unsigned without)
     stop(&r, without);
 }
 
-/* As container hosts do it: the driver must not look healthy and fail each task. */
+/* A host denies the calls as container hosts do: the driver must not look healthy and fail each
+ * task. */
 START_TEST(a_host_that_denies_setns_or_keyctl_says_so)
 {
     TEST_NEED("root");

@@ -59,7 +59,7 @@ await(int fd, short events)
     ck_assert_msg(poll(&p, 1, 15000) == 1, "nothing comes");
 }
 
-/* What comes until the end. */
+/* Reads until the end. */
 static char *
 read_all(struct rig *r, int fd)
 {
@@ -320,7 +320,7 @@ expect_facts(struct rig *r, const char *own)
     expect_end(&g, 0, 0);
 }
 
-/* What the kernel knows of the task's own process and of one that joined it is the same. */
+/* The kernel knows the same of the task's own process and of one that joined it. */
 START_TEST(confined_alike)
 {
     TEST_NEED("root");
@@ -377,7 +377,8 @@ pause_task(struct rig *r, bool on)
     got_free(&g);
 }
 
-/* What an earlier release wrote behind the record: the confinement under names that are no more. */
+/* Writes the record as an earlier release did, with the confinement under names that are no
+ * more. */
 static void
 make_tail_old(struct rig *r)
 {

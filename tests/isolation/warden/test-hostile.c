@@ -280,8 +280,8 @@ write_record(struct rig *r, int i)
     ck_assert_int_eq(fd_write_full(fd, &x, sizeof(x)), 0);
 }
 
-/* As many tasks as there may be are listed, in pages that fit a packet; and no more are taken up.
- */
+/* The list has as many tasks as there may be, in pages that fit a packet; and no more are taken
+ * up. */
 START_TEST(many_tasks)
 {
     TEST_NEED("root");

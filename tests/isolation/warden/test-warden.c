@@ -763,7 +763,7 @@ START_TEST(survives_a_kill_at_any_instant_of_a_launch)
 }
 END_TEST
 
-/* What a job asks for it has, or hears that it cannot. */
+/* A job has the limit that it asks for, or hears that it cannot. */
 START_TEST(nofile_above_the_hard_limit_is_refused)
 {
     struct rig r;

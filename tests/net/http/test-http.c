@@ -617,7 +617,7 @@ START_TEST(client_streams_and_stops)
 }
 END_TEST
 
-/* What was written comes; that the rest is missing is an error. */
+/* The part that was written comes; a missing rest is an error. */
 START_TEST(client_sees_a_cut)
 {
     struct http_client *c = client_of();

@@ -511,7 +511,7 @@ write_something(void)
     ck_assert_ptr_nonnull(call(fx.w, RPC_JOB_REGISTER, &jr));
 }
 
-/* Who has it gives it back. */
+/* Has the call given back by whoever has it. */
 static void
 release(int code)
 {
@@ -555,8 +555,8 @@ happens(enum place state, enum event event, uint64_t id)
         write_something();
 }
 
-/* Who has the call has it still, and gives it back in the end: a write that the leader has when another one
- * leads is not waited for. */
+/* Says whether whoever has the call keeps it, and gives it back in the end: a write that the leader
+ * has when another one leads is not waited for. */
 static bool
 goes_on(enum place state, enum event event)
 {

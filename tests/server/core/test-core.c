@@ -384,7 +384,7 @@ purge_job(const void *ctx, int n)
     return in;
 }
 
-/* What is on its way counts: a turn full of work does not fill the state. */
+/* The work that is on its way counts: a turn full of work does not fill the state. */
 START_TEST(a_full_state_refuses_work_and_starts_again)
 {
     const char *dir = tmp_dir();

@@ -94,7 +94,7 @@ changed(void *arg, uint64_t index, const struct state_change *v, size_t n)
     w.told += v == NULL && index > BASE;
 }
 
-/* As a server that is behind. */
+/* Makes the core follow, as that of a server that is behind. */
 static void
 follow(void *arg)
 {

@@ -204,7 +204,8 @@ role(struct shell *s, enum consensus_role r)
     core_step(s->core, s->mono_ns / NS_PER_MS, &(struct core_input){0});
 }
 
-/* What was handed over is applied all the same; who waits for it hears at once, and once. */
+/* The entries that were handed over are applied all the same; who waits for it hears at once, and
+ * once. */
 START_TEST(a_loss_overtakes_what_is_not_applied)
 {
     struct shell *s = shell_open(tmp_dir());

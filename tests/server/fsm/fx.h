@@ -33,7 +33,7 @@ struct fx *fx_new(void);
 void fx_free(struct fx *f);
 /* Looks, too, whether its events say what has become of the rows. */
 struct fsm_result *apply(struct fx *f, struct intent *in);
-/* Of all rows. */
+/* Returns a hash of all rows. */
 uint64_t hash_state(struct state_txn *t);
 struct job *get_job(struct fx *f, const char *id);
 struct allocation *get_alloc(struct fx *f, const char *id);

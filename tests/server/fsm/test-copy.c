@@ -63,7 +63,8 @@ START_TEST(a_copy_is_refused_while_the_first_is_heard)
 }
 END_TEST
 
-/* What was sent before the agent began again comes late: whoever speaks on is it. */
+/* The registration that was sent before the agent began again comes late: whoever speaks on is
+ * it. */
 START_TEST(a_registration_that_comes_late_settles_itself)
 {
     struct fx *f = fx_new();

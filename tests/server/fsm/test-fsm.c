@@ -353,7 +353,7 @@ report_health(struct fx *f, const char *deployment, bool healthy)
     apply(f, in);
 }
 
-/* Of its health a client says whether and when, and of the deployment that it knows of. */
+/* The client's words on health are whether and when, and of the deployment that it knows of. */
 START_TEST(health_is_of_one_deployment)
 {
     struct fx *f = fx_new();
@@ -687,7 +687,7 @@ hash_physical(struct state_txn *t, unsigned table)
     return crc;
 }
 
-/* What entries made of the indexes is what a snapshot makes of them. */
+/* A snapshot makes the same indexes as entries do. */
 START_TEST(a_snapshot_gives_the_same_indexes)
 {
     struct fx *f = play(), *g = fx_new();

@@ -52,7 +52,7 @@ static const char *const names[] = {
     "RG",  "RG'",    "RG(pool)",  "RG!",  "HB",        "HB-init", "UA", "UA(a)", "UA(p)", "UA(a failed)",
     "UA!", "expire", "MISS", "MISS both", "leader",  "EV", "plan", "let go", "time",  "HB2", "pool made"};
 
-/* What the rules look at. */
+/* The part of the state that the rules look at. */
 struct view {
     char status[16];
     uint64_t lmh, lau;
@@ -73,7 +73,7 @@ struct view {
     uint64_t hash;   /* of all rows */
 };
 
-/* What is not in the state: the leader's and the world's. */
+/* The part that is not in the state: the leader's and the world's. */
 struct world {
     struct fx *f;
     struct state_txn *t;
@@ -200,7 +200,7 @@ say_status_of(struct world *w, const char *node, const char *status, bool heard)
     enter(w, in);
 }
 
-/* What the leader has missed. */
+/* Tells what the leader has missed. */
 static void
 say_missed(struct world *w, bool both)
 {
@@ -297,7 +297,7 @@ timeout_eval(struct world *w, const struct allocation *a)
     return e->id;
 }
 
-/* What the scheduler makes of one allocation: a row to stop or mark, or one that settles a return. */
+/* Plans as the scheduler does for one allocation: stops or marks it, or settles a return. */
 static void
 schedule(struct world *w, const struct view *v, int i, struct plan_result *p)
 {
@@ -598,7 +598,7 @@ check(const struct world *w, const struct view *was, const struct view *now, enu
 
 /* --- one event, with its judgement --- */
 
-/* What the leader knows of it afterwards. */
+/* Notes what the leader knows of it afterwards. */
 static void
 note(struct world *w, enum event e)
 {
@@ -630,7 +630,7 @@ step(struct world *w, enum event e)
     note(w, e);
 }
 
-/* What tells states apart. */
+/* Writes the text that tells states apart. */
 static void
 told_apart(struct world *w, char out[256])
 {

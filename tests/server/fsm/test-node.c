@@ -402,7 +402,8 @@ START_TEST(an_old_report_changes_nothing)
 }
 END_TEST
 
-/* Of a client that does not count as well. */
+/* An allocation that has ended does not run again, on the word of a client that does not count as
+ * well. */
 START_TEST(what_has_ended_does_not_run_again)
 {
     struct fx *f = fx_new();
@@ -665,7 +666,7 @@ START_TEST(drain_is_set_changed_and_disabled)
 }
 END_TEST
 
-/* That a drain is over is judged at apply, from what the clients have said. */
+/* The end of a drain is judged at apply, from what the clients have said. */
 START_TEST(drain_ends_when_nothing_is_left)
 {
     struct fx *f = fx_new();

@@ -83,7 +83,8 @@ START_TEST(a_system_name_is_placed_once_per_node)
 }
 END_TEST
 
-/* What stays, because its node takes nothing of the plan, is not replaced elsewhere. */
+/* An allocation that stays, because its node takes nothing of the plan, is not replaced
+ * elsewhere. */
 START_TEST(what_is_not_stopped_is_not_replaced)
 {
     struct fx *f = fx_new();
@@ -252,7 +253,7 @@ START_TEST(a_return_is_settled_of_the_silence_that_was_seen)
 }
 END_TEST
 
-/* What was to be placed is not: its name is taken by now. */
+/* The allocation that was to be placed is not: its name is taken by now. */
 START_TEST(nobody_makes_room_for_what_is_not_placed)
 {
     struct fx *f = fx_new();

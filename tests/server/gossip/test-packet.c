@@ -105,7 +105,7 @@ START_TEST(a_ring_opens_by_all_its_keys)
 }
 END_TEST
 
-/* What is said about a member that nobody could reach, or show. */
+/* Words about a member that nobody could reach, or show. */
 START_TEST(members_without_an_address_are_refused)
 {
     auto_mem void *tmp = mem_ctx("test");

@@ -419,7 +419,7 @@ START_TEST(who_began_again_is_not_looked_for)
 }
 END_TEST
 
-/* What others would refuse is refused at the start. */
+/* A server that others would refuse is refused at its start. */
 START_TEST(a_server_that_others_would_refuse_does_not_begin)
 {
     char name[GOSSIP_ADDR_MAX + 2] = "";

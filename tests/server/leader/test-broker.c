@@ -157,7 +157,7 @@ START_TEST(touch_extends)
 }
 END_TEST
 
-/* Who works on it stood still as well. */
+/* The workers stood still as well, so their time does not run. */
 START_TEST(a_server_that_stood_still_takes_no_work_away)
 {
     struct broker *b = broker_new(NULL);
@@ -446,7 +446,8 @@ START_TEST(one_blocked_per_job)
 }
 END_TEST
 
-/* Of one job: what is ready, waits behind it, is delayed or out, and in any order. */
+/* The evaluations of one job go: what is ready, waits behind it, is delayed or out, and in any
+ * order. */
 START_TEST(what_is_deleted_is_forgotten)
 {
     void *ctx = mem_ctx("t");

@@ -119,7 +119,7 @@ set_flags(struct world *w, const struct drain_move *m, bool replace)
         h_eval(w->h, m->jobs[i]->id);
 }
 
-/* What a leader does with it. */
+/* Carries out the machine's orders, as a leader does. */
 static void
 carry_out(struct world *w, const struct drain_out *o)
 {
@@ -522,7 +522,7 @@ sim_drain(struct world *w)
     h_check(w->h);
 }
 
-/* What clients do meanwhile. */
+/* Does what clients do meanwhile. */
 static void
 sim_clients(struct world *w, struct rng *r, bool calm)
 {

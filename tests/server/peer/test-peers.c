@@ -101,7 +101,7 @@ say(struct pair *p, uint64_t to, uint64_t term)
     return ok;
 }
 
-/* What has come to a core, after so many messages; the loop runs meanwhile. */
+/* Returns what has come to a core, after so many messages; the loop runs meanwhile. */
 static core_msgs
 heard(struct pair *p, unsigned i, size_t n)
 {

@@ -438,7 +438,7 @@ START_TEST(guard7_stale_rejection_does_not_wedge_a_peer)
         receive(s, (struct peer_msg){
                        .type = MSG_APPEND_RESULT, .peer = 3, .term = s->term, .last = s->last});
     }
-    /* What 2 said before it had entry 4 arrives now. */
+    /* a message that 2 sent before it had entry 4 arrives now */
     receive(s,
             (struct peer_msg){
                 .type = MSG_APPEND_RESULT, .peer = 2, .term = s->term, .rejected = 4, .last = 1});

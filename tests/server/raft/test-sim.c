@@ -22,7 +22,7 @@
 enum { SERVERS_MAX = 5, LOG_MAX = 4096, MSGS_MAX = 4096, OPS_MAX = 4096, TERMS_MAX = 4096 };
 enum { CONFS_MAX = 2048, CHAOS_MS = 20000, HEAL_MS = 20000, SEEDS = 300, SEEDS_LONG = 30000 };
 
-/* That fail without guard 10, 9, 13 of consensus.h; and with --eager, without 11. */
+/* The seeds that fail without guard 10, 9, 13 of consensus.h; and with --eager, without 11. */
 static const uint64_t named[] = {57, 422, 11400, 2872};
 
 /* Configurations that were seen; an entry's value is its place here, from 1. */
@@ -446,7 +446,7 @@ propose(void)
     }
 }
 
-/* What becomes of a server that is asked to change; its role as it is: it leaves. */
+/* Returns the role that a server is asked to change to; its role as it is: it leaves. */
 static int
 role_next(int role)
 {

@@ -114,7 +114,7 @@ parked(const struct blocked *b)
     return !b->answer.done;
 }
 
-/* What is deleted is not seen by its own index: the list's must grow all the same, and wake. */
+/* A deleted row is not seen by its own index: the list's must grow all the same, and wake. */
 START_TEST(deletions_wake_and_move_the_index)
 {
     static const enum rpc_id lists[] = {RPC_JOB_ALLOCATIONS, RPC_JOB_EVALUATIONS};
@@ -327,7 +327,7 @@ START_TEST(an_object_comes_as_json)
 }
 END_TEST
 
-/* What the rows of a list are as JSON, or the object. */
+/* Asserts that the rows of a list, or the object, are the same as JSON. */
 static void
 same_as_json(struct world *w, enum rpc_id id, const void *req, struct list_options *q)
 {
@@ -380,7 +380,7 @@ await_pools(struct world *w)
     return r;
 }
 
-/* What the methods of a group name by id. */
+/* The id that the methods of a group name. */
 struct named {
     const char *group, *id;
 };
@@ -495,7 +495,8 @@ START_TEST(versions_of_a_large_job)
 }
 END_TEST
 
-/* What a release without node pools has left: a node and a job that name some, in a snapshot. */
+/* Writes what a release without node pools has left: a node and a job that name some, in a
+ * snapshot. */
 static void
 older_state(const char *dir)
 {
@@ -629,7 +630,7 @@ START_TEST(filters_see_whole_objects)
 }
 END_TEST
 
-/* What is asked of all methods is asked once, before any of them. */
+/* The questions to all methods are asked once, before any of them. */
 START_TEST(a_call_for_others_is_refused_before_its_method)
 {
     static const struct rpc_envelope mars = {.region = "mars"}, far = {.hops = SERVER_HOPS_MAX + 1},
@@ -661,7 +662,7 @@ START_TEST(a_call_for_others_is_refused_before_its_method)
 }
 END_TEST
 
-/* What the caller may do is asked of one namespace, and that is the one in which it is done. */
+/* The caller's right is asked in one namespace, the one in which the work is done. */
 START_TEST(a_job_is_of_the_namespace_of_its_call)
 {
     struct world *w = world_open(tmp_dir());

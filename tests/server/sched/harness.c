@@ -256,7 +256,8 @@ view_node_pool(struct sched_view *v, const char *name)
 static const struct sched_view_ops ops = {view_job, view_allocs_by_job, view_allocs_by_node,
                                           view_latest_deployment, view_awaited, view_node_pool};
 
-/* What the evaluation of that id was for comes now; what it has made comes later. */
+/* Takes the evaluation of that id from those that wait, since it comes now; what it has made comes
+ * later. */
 static void
 wait_for(struct harness *h, const char *id, const struct sched_out *o)
 {

@@ -101,7 +101,8 @@ START_TEST(a_job_that_was_held_back_is_placed)
 }
 END_TEST
 
-/* What was to look again may be gone: a heartbeat cancels the evaluations of its miss. */
+/* The evaluation that was to look again may be gone: a heartbeat cancels the evaluations of its
+ * miss. */
 START_TEST(whoever_holds_back_says_when_to_look_again)
 {
     struct disconnect_strategy d = {.stop_on_client_after = {true, 90 * NS_PER_S}, .replace = {true, true}};

@@ -96,7 +96,7 @@ START_TEST(the_best_is_the_next)
 }
 END_TEST
 
-/* What the simulated drain moves is what a real one does, and nothing happens. */
+/* The simulated drain moves what a real one does, and nothing happens. */
 START_TEST(a_simulated_drain_moves_nothing)
 {
     struct harness *h = h_new();
@@ -140,7 +140,8 @@ START_TEST(a_simulated_drain_moves_nothing)
 }
 END_TEST
 
-/* What it keeps does not grow with the nodes of a reason, and what it would take too long for is refused. */
+/* The answer does not grow with the nodes of a reason, and a question that would take too long for
+ * is refused. */
 START_TEST(many_groups_on_many_nodes_are_bounded)
 {
     struct harness *h = h_new();

@@ -320,7 +320,7 @@ START_TEST(failed_service_waits_then_moves)
 }
 END_TEST
 
-/* What failed for good fills its place until the job is stopped or purged. */
+/* An allocation that failed for good fills its place until the job is stopped or purged. */
 START_TEST(failed_service_starts_again_with_its_job)
 {
     for (int purged = 0; purged <= 1; purged++) {
@@ -564,7 +564,7 @@ ignored(struct harness *h, const char *id)
     return map_get(h_eval(h, id)->annotations->desired_tg_updates, "web")->v->ignore;
 }
 
-/* What has ended is nothing that a plan leaves alone. */
+/* An ended allocation is nothing that a plan leaves alone. */
 START_TEST(ended_ones_are_not_counted)
 {
     static const char *const types[] = {JOB_SERVICE, JOB_SYSTEM};
