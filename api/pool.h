@@ -12,8 +12,8 @@
 
 /* 1 to OBJECT_NAME_MAX of letters, digits, '-' and '_'. */
 int pool_check_name(const char *name, struct err *e);
-/* What holds for the jobs of a pool: what the pool says, else what is said for all. Either may be
- * NULL. */
+/* Return what holds for the jobs of a pool: the pool's word, else the word on all pools. Either may
+ * be NULL. */
 const char *pool_algorithm(const struct node_pool *p, const struct scheduler_configuration *all);
 bool pool_oversubscribes(const struct node_pool *p, const struct scheduler_configuration *all);
 
