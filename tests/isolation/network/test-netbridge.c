@@ -78,7 +78,7 @@ count_elements(const struct nlmsghdr *m, void *arg)
     return 0;
 }
 
-/* Of a set of our table; -errno where it is not there. */
+/* Counts the elements of a set of our table; -errno where it is not there. */
 static long
 elements(const char *set)
 {
@@ -144,7 +144,7 @@ ask(struct rig *r, const char *host, int port)
     return mem_strdup(r->ctx, text);
 }
 
-/* As `nft flush ruleset` does. */
+/* Removes all rules, as `nft flush ruleset` does. */
 static void
 flush_rules(void)
 {
@@ -342,7 +342,7 @@ START_TEST(what_is_taken_is_refused)
 }
 END_TEST
 
-/* As if it were behind a router: out by lo, where nobody takes it. */
+/* Routes FOREIGN as if it were behind a router: out by lo, where nobody takes it. */
 static void
 route_foreign(void)
 {
@@ -545,7 +545,7 @@ struct traffic {
     unsigned long long rx_bytes, rx_packets, tx_bytes, tx_packets;
 };
 
-/* Of an interface of ours, without the Ethernet headers. */
+/* Returns the counts of an interface of ours, without the Ethernet headers. */
 static struct traffic
 interface_counts(const char *name)
 {
@@ -642,7 +642,8 @@ START_TEST(counters_agree)
 }
 END_TEST
 
-/* Of the warden's children it is the one that is not another program, as the launch pad is. */
+/* Signals the network worker. Among the warden's children it is the one that is not another
+ * program, as the launch pad is. */
 static void
 signal_worker(struct rig *r, int sig)
 {
