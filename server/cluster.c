@@ -23,7 +23,8 @@ enum { ADDRS_MS = 1000 };
 
 /* --- its cluster --- */
 
-/* What gossip knows of this region's servers, when that counts for the first time. */
+/* Tells found.c of all servers of this region that gossip knows, when that counts for the first
+ * time. */
 static void
 hear_all(void *arg)
 {
@@ -143,7 +144,7 @@ domains_arm(struct server *s)
         s->domain_timer = env_timer(&s->env, due - env_mono_ms(&s->env), domains_look, s);
 }
 
-/* What was lost as a whole is told as a whole. */
+/* Tells of a domain that was lost as a whole in one line. */
 static void
 domains_look(void *arg)
 {
@@ -202,7 +203,7 @@ member_changed(void *arg, enum swim_change change, const struct server_hello *h)
         found_hears(s->found, h, change == SWIM_JOIN || change == SWIM_UPDATE);
 }
 
-/* As often as retry_max says. */
+/* Ends the server, when all were asked as often as retry_max says. */
 static void
 nobody_answered(void *arg, const struct err *e)
 {

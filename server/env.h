@@ -24,7 +24,7 @@ struct env {
     int64_t (*wall_ns)(void *arg); /* the time of day, without its jumps: common/civil.h */
     uint64_t (*random)(void *arg);
     void (*new_id)(void *arg, char out[UUID_TEXT]);
-    /* As loop_post, timer_start, timer_stop and loop_work of net/loop.h. */
+    /* Do what loop_post, timer_start, timer_stop and loop_work of net/loop.h do. */
     void (*post)(void *arg, env_fn *fn, void *x);
     struct timer *(*timer)(void *arg, int64_t delay_ms, env_fn *fn, void *x);
     void (*timer_end)(void *arg, struct timer *t);

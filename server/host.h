@@ -31,7 +31,7 @@ struct server;
 struct state_txn;
 struct ways;
 
-/* What a server is started with (server.h); strings are copied. */
+/* The settings that a server is started with (server.h); strings are copied. */
 struct server_config {
     const char *data_dir;   /* the agent's; ours is data_dir/server (made 0700) */
     const char *name;       /* "host.region" */
@@ -70,7 +70,7 @@ struct state_txn *server_read_begin(const struct server *s, const void *ctx);
 /* Every function that runs on a worker thread of the loop and reads the state goes in by this gate,
  * which server_stop() closes. The caller refs it. */
 struct gate *server_gate(const struct server *s);
-/* What runs while we lead, for the endpoints (server/leader/leader.h). */
+/* Returns the leader's machines, for the endpoints (server/leader/leader.h). */
 struct leader *server_leader(const struct server *s);
 /* The connections of nodes (server/call/endpoint.h). */
 struct ways *server_ways(const struct server *s);
@@ -90,7 +90,7 @@ struct forwards *server_forwards(const struct server *s);
 struct regions *server_abroad(const struct server *s);
 
 /* --- other servers (loop thread) --- */
-/* What this server says about itself, to `from`; NULL: it is alone, or stops. Owned by ctx. */
+/* Returns this server's words on itself, to `from`; NULL: it is alone, or stops. Owned by ctx. */
 struct server_hello *server_hello(struct server *s, const void *ctx,
                                   const struct server_hello *from);
 int server_consent(struct server *s, const struct server_consent_request *r, struct err *e);
@@ -103,10 +103,10 @@ struct server_member {
 /* With this one; owned by ctx. */
 struct server_member *server_members(struct server *s, const void *ctx, size_t *ret_n);
 struct core_status;
-/* Of a leader: that server is to lead. It may not come to that. */
+/* Asks a leader to hand over to that server. It may not come to that. */
 void server_transfer(struct server *s, uint64_t to);
-/* Of a leader: that server is to be a member no more. -ERR_CONFLICT: it leads, or is the last that
- * votes. It may not come to that. */
+/* Asks a leader to take that server out. -ERR_CONFLICT: it leads, or is the last that votes. It may
+ * not come to that. */
 int server_remove(struct server *s, uint64_t id, struct err *e);
 /* Other servers are asked at these addresses from now on; how many can be. */
 size_t server_join(struct server *s, const struct str_list *addrs, struct err *e);
@@ -117,7 +117,7 @@ size_t server_joined(struct server *s, const struct str_list *addrs, struct err 
 /* Another server tells what it knows of servers, and is told. */
 int server_sync(struct server *s, const void *ctx, const struct server_sync *req,
                 struct server_sync *ret, struct err *e);
-/* What an operator does with the key rings of gossip (server/gossip/gossip.h). */
+/* Does what an operator asks of the key rings of gossip (server/gossip/gossip.h). */
 typedef void server_gossip_keys_fn(void *arg, const struct err *e,
                                    const struct gossip_keys_response *resp);
 void server_gossip_keys(struct server *s, const char *op, const char *key,
@@ -135,7 +135,8 @@ void server_raft_status(struct server *s, const void *ctx, struct core_status *r
 const struct str_list *server_addrs(struct server *s);
 
 /* --- leadership (any thread) --- */
-/* Of the state here: 0 where this server leads; INT64_MAX: no leader was heard yet. */
+/* Returns the age of the state here: 0 where this server leads; INT64_MAX: no leader was heard
+ * yet. */
 int64_t server_last_contact_ms(const struct server *s);
 bool server_is_leader(const struct server *s);
 /* No other server has led for as long as a new leader waits before it misses a node, nor for
@@ -149,7 +150,7 @@ bool server_leader_addr(const struct server *s, char *out, size_t size);
 /* The same, and in which term it leads. Loop thread. */
 bool server_leader_at(struct server *s, char *out, size_t size, uint64_t *ret_term);
 
-/* What waits here, for metrics; 0 where this server does not lead. */
+/* The counts of what waits here, for metrics; 0 where this server does not lead. */
 struct server_figures {
     size_t evals_ready, evals_unacked, evals_pending, evals_waiting; /* of the broker */
     size_t evals_blocked, plans, heartbeats;

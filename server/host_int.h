@@ -50,7 +50,7 @@ struct server {
     void *stopped_arg;
 };
 
-/* Of what took so long, a leadership as well. */
+/* Notes a time that something took, a leadership as well. */
 void server_note_time(struct server_times *t, int64_t ns);
 
 /* Peers, founding and gossip, as the configuration says. */

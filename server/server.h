@@ -44,7 +44,7 @@ void server_info(struct server *s, const void *ctx, struct server_info *ret);
 /* For metrics. */
 void server_figures(struct server *s, struct server_figures *ret);
 
-/* Of gossip, since the start; all 0 where there is none. */
+/* The counts of gossip, since the start; all 0 where there is none. */
 struct server_gossip_figures {
     unsigned health; /* 0: well; more: it trusts itself less */
     bool encrypted;

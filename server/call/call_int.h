@@ -40,7 +40,7 @@ enum call_state {
     CALL_STATES
 };
 
-/* Of a call that the leader answers (forward.c). */
+/* The state of a call that the leader answers (forward.c). */
 struct forward {
     struct call *next, **at; /* in the list of those that wait, or of those that are sent */
     struct timer *timer;     /* NULL: none */
@@ -51,7 +51,7 @@ struct forward {
     bool lost;  /* sent to a leader that was lost, and does not answer */
 };
 
-/* Of a read (read.c). */
+/* The state of a read (read.c). */
 struct reading {
     struct read r;
     int64_t deadline_ms;
@@ -60,7 +60,7 @@ struct reading {
     bool last;
 };
 
-/* Of a write (write.c). */
+/* The state of a write (write.c). */
 struct writing {
     struct write w;
     const struct write_row *row;

@@ -40,7 +40,7 @@ endpoint_join_services(size_t *ret_n)
     return join;
 }
 
-/* Who is to answer: this server, or (`there`) the leader. */
+/* Decides who is to answer: this server, or (`there`) the leader. */
 static int
 check_place(const struct call *c, bool *there, struct err *e)
 {
@@ -95,7 +95,8 @@ endpoint_place(void *arg, struct rpc_call *rpc, const void *req)
         hand_over(c);
 }
 
-/* What a worker or the log has is not called back: it is not begun, or answered to nobody. */
+/* Gives a call up. One that a worker or the log has is not called back: it is not begun, or
+ * answered to nobody. */
 static void
 given_up(void *arg)
 {

@@ -7,7 +7,7 @@
 
 #include "net/rpc.h"
 
-/* What is done for each call before its method; again for one that waited for a leader. */
+/* Does what each call needs before its method; again for one that waited for a leader. */
 rpc_handler endpoint_call;
 /* Every method of api/schema/rpc.schema that servers answer; what server_services() returns. */
 const struct rpc_service *endpoint_services(size_t *ret_n);

@@ -243,8 +243,8 @@ give_up(void *arg)
     rpc_cancel(c->forward.to->client, c->forward.id);
 }
 
-/* What a leader was asked that does not lead any more. If it lives, it says so soon. It may stand
- * still: then reads go to the next one at once, and who waits for a write is told a while later. */
+/* Leaves a leader that does not lead any more. If it lives, it says so soon. It may stand still:
+ * then reads go to the next one at once, and who waits for a write is told a while later. */
 static void
 leave_old_leader(struct call *c)
 {

@@ -41,8 +41,8 @@ enum row_order {
 
 struct read_row {
     unsigned tables; /* what it depends on; the first one has what is read */
-    /* Of them only the rows of the object that the request names: by id, and by namespace where the
-     * object is a job. 0: what key() says, or without a key() any row. */
+    /* Narrows them to the rows of the object that the request names: by id, and by namespace where
+     * the object is a job. 0: what key() says, or without a key() any row. */
     enum state_watch_kind about;
     uint64_t (*key)(const struct read *r);
     read_fn *run; /* read_one, read_list, or one of its own */
@@ -60,15 +60,15 @@ struct read_row {
     enum state_by by;
     struct state_iter *(*rows)(struct read *r, struct state_txn *t); /* NULL: these */
     bool (*takes)(const struct read *r, const void *whole); /* NULL: all */
-    /* What is no projection; new memory goes under `whole`. NULL: nothing. */
+    /* Fills in what is no projection; new memory goes under `whole`. NULL: nothing. */
     void (*finish)(struct read *r, struct state_txn *t, void *whole, void *row);
     /* Answers in JSON are made lean (codec.h): all members of an object that the functions above
      * look at, beside those of every table, and all that `finish` makes. NULL: it is decoded whole,
      * ... */
     const char *needs, *makes;
     bool (*whole)(const struct read *r); /* ... and so when a request asks for more */
-    /* What is asked of the scheduler (explanations, simulations) takes a processor for a while: one
-     * at a time, others are told to come again, and none waits for news. */
+    /* True for a question to the scheduler (explanations, simulations), which takes a processor for
+     * a while: one at a time, others are told to come again, and none waits for news. */
     bool query;
 };
 
@@ -97,7 +97,7 @@ struct read {
 };
 
 read_fn read_one, read_list;
-/* What the request names, from the table of the row, lean where the answer is. */
+/* Reads the object that the request names, from the table of the row, lean where the answer is. */
 void *read_object(struct read *r, struct state_txn *t);
 struct state_iter *read_rows(struct read *r, struct state_txn *t);
 /* Memory of the answer. */
@@ -106,8 +106,8 @@ struct buf *read_buf(struct read *r, size_t max, size_t guess);
 struct lean *read_lean(struct read *r, const struct type *dst, const struct type *src);
 /* A response of the method's type with its Meta. */
 void *read_resp(struct read *r);
-/* Of a list: what its answer depends on beside its rows. Its index is that of its tables, which
- * deletions move as well; a waiting caller is answered when what it saw has changed, not for
+/* Notes, for a list, what its answer depends on beside its rows. Its index is that of its tables,
+ * which deletions move as well; a waiting caller is answered when what it saw has changed, not for
  * others. */
 void read_saw(struct read *r, const char *id, uint64_t modify_index);
 
@@ -118,7 +118,7 @@ const char *read_ns(const struct read *r);
 bool read_ns_matches(const struct read *r, const char *ns);
 
 /* --- writes --- */
-/* What the functions of a row see. */
+/* The things that the functions of a row see. */
 struct write {
     struct server *s;
     struct rpc_call *call; /* not touched by prepare() but for what is constant */
@@ -169,7 +169,7 @@ void way_note(struct server *s, struct rpc_call *call, const char *node_id);
 int endpoint_objects_there(struct state_txn *t, struct err *e);
 /* Fills Resources, SharedResources and TaskResources from AllocatedResources. */
 void endpoint_alloc_totals(void *ctx, struct allocation *a);
-/* Of lists of allocations: what a projection to AllocListStub leaves open. */
+/* Fills in what a projection to AllocListStub leaves open, in lists of allocations. */
 void endpoint_alloc_row(struct read *r, struct state_txn *t, void *whole, void *row);
 #define ALLOC_ROWS_LEAN                                                                            \
     .needs = "JobID DesiredTransition",                                                            \

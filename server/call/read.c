@@ -246,7 +246,7 @@ wait_ms(const struct call *c)
     return ms + (int64_t)(env_random(server_env(c->s)) % (uint64_t)(ms / 16 + 1));
 }
 
-/* What belongs to a job is named by its namespace as well. */
+/* Returns the key of the named object: that of a job, or of its rows, has its namespace as well. */
 static struct state_key
 read_named(const struct read *r)
 {

@@ -176,7 +176,7 @@ region_ask(struct region *r)
     rpc_send(r->client, &q, region_answers, r);
 }
 
-/* What was heard since the timer began needs no question. */
+/* Asks a region for a sign of life, unless one was heard since the timer began. */
 static void
 region_look(void *arg)
 {

@@ -155,7 +155,8 @@ batch_take(struct core *c)
     return b;
 }
 
-/* What could not be applied, from an entry on: a later step does, or the next start. */
+/* Gives back the entries that could not be applied, from one on: a later step does, or the next
+ * start. */
 static void
 batch_give_back(struct core *c, struct batch *b, size_t from)
 {

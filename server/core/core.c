@@ -103,7 +103,8 @@ core_update(void *arg, const struct consensus_update *u)
 
 /* --- handing over --- */
 
-/* What is committed and durable; a configuration is the last of it. False: there is no more. */
+/* Hands over the entries that are committed and durable; a configuration is the last of it. False:
+ * there is no more. */
 static bool
 hand_over_some(struct core *c)
 {

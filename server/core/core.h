@@ -107,10 +107,10 @@ int64_t core_last_contact_ms(const struct core *c);
  * connection. -ERR_BUSY: too many wait, it is dropped. */
 int core_receive(struct core *c, uint64_t from, const char *addr, const uint8_t *body, size_t n,
                  struct err *e);
-/* Of a leader: that server is to lead; 0: the one that holds most of the log. It may not come to
- * that. */
+/* Asks a leader to hand over to that server; 0: the one that holds most of the log. It may not come
+ * to that. */
 void core_transfer(struct core *c, uint64_t to);
-/* Of a leader: the cluster's servers are to be these, of which one is changed. It may not come to
+/* Asks a leader to make the cluster's servers these, of which one is changed. It may not come to
  * that. */
 void core_change(struct core *c, const struct peer_list *conf);
 /* The process of that server is gone: its host refuses connections. */

@@ -103,7 +103,7 @@ struct entry {
     struct err *refused; /* its rows cannot be stored: it has no effect. NULL: not known yet */
 };
 
-/* Of another server. */
+/* A message of another server. */
 struct core_msg {
     struct core_msg *next;
     struct peer_msg m; /* all of it is memory of this */
@@ -150,7 +150,7 @@ typedef FIFO(struct core_msg) core_msgs;
 struct completion;
 typedef FIFO(struct completion) completions;
 
-/* What the thread that reads is to do. */
+/* An order to the thread that reads. */
 struct feed_read {
     struct feed_read *next;
     enum { FEED_ENTRIES, FEED_PIECE, FEED_KEEP } what;
@@ -165,7 +165,7 @@ struct feed_read {
     struct consensus_snapshot *whole; /* kept: it was the last one, and the snapshot is good */
 };
 
-/* What a follower is being sent (feed.c). */
+/* The entries or the snapshot that a follower is being sent (feed.c). */
 struct feed {
     uint64_t id; /* 0: nobody */
     const char *addr;
@@ -300,7 +300,7 @@ struct core {
     bool started[3];
 };
 
-/* What has come in since the last step. */
+/* The input that has come since the last step. */
 struct core_input {
     proposals proposals;                 /* the step takes them, */
     struct consensus_snapshot *snapshot; /* and this */
@@ -355,14 +355,14 @@ void install_give(struct core *c, const struct peer_msg *m);
 void install_piece(struct core *c, const struct core_msg *x);
 void install_read(struct core *c, struct feed_read *x); /* of the thread that reads */
 void install_done(struct core *c, struct feed_read *x);
-/* What was kept whole takes the place of the log, before anything of it is read. */
+/* Puts a snapshot that was kept whole in the place of the log, before anything of it is read. */
 int install_open(struct core *c, const char *raft_dir, struct err *e);
 /* The feed of that follower; NULL: it has none yet. */
 struct feed *feed_of(struct core *c, uint64_t id);
 struct feed *feed_new(struct core *c, uint64_t id);
 void feed_ask(struct core *c, struct feed_read *x);
-/* Of the thread that reads: the next one, without waiting NULL when there is none; in the end NULL.
- */
+/* Returns the next order, on the thread that reads; without waiting NULL when there is none; in the
+ * end NULL. */
 struct feed_read *feed_wanted(struct core *c, bool wait);
 /* Reads, and gives the raft half what it found. */
 void feed_do(struct core *c, struct feed_read *x);
@@ -379,12 +379,12 @@ void completions_post(struct core *c, completions *l);
  */
 void completions_last(struct core *c, completions *l);
 void core_fail(struct core *c, struct proposal *p, int code, const char *why);
-/* What was proposed here and is in the list completes; nothing in it begins a leadership any more.
- */
+/* Completes what was proposed here and is in the list; nothing in it begins a leadership any
+ * more. */
 void core_disown(struct core *c, entries *l, completions *done, int code, const char *why);
 struct entry *entry_new(const struct record *r, struct proposal *p);
 void entries_free(entries *l);
-/* Of entries that nobody waits for: the state gets what is in them by another way, or never. */
+/* Drops entries that nobody waits for: the state gets what is in them by another way, or never. */
 void entries_drop(struct core *c, entries *l);
 /* Between the halves. */
 void core_hand_over(struct core *c, entries *l);
@@ -405,7 +405,7 @@ void core_durable(void *arg, uint64_t index);
 
 /* consensus' on_update */
 void core_update(void *arg, const struct consensus_update *u);
-/* What the state uses, for who admits writes. */
+/* Measures what the state uses, for who admits writes. */
 void apply_measure(struct core *c);
 void core_maybe_snapshot(struct core *c);
 void core_join_snapshot(struct core *c);

@@ -162,7 +162,7 @@ check_reach(struct core *c, const struct consensus_snapshot *snap, const char *d
                    dir, first, last, known);
 }
 
-/* Who founds a cluster writes the first configuration. */
+/* Writes the first configuration, of a server that founds a cluster. */
 static int
 open_bootstrap(struct core *c, const struct peer_list *conf, struct err *e)
 {

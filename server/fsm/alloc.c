@@ -30,7 +30,7 @@ may_write(const struct node *n, const struct allocation *al, const struct alloca
     return str_eq(is, ALLOC_UNKNOWN) || str_eq(is, ALLOC_LOST);
 }
 
-/* What of a plan is not done, by id. */
+/* The parts of a plan that are not done, by id. */
 struct judged {
     struct place_of *nodes; /* nothing of the plan is written to them */
     struct place_of *spared; /* allocations that are neither stopped nor marked */
@@ -109,9 +109,10 @@ followup_gone(struct apply *a, const char *id)
     return ev != NULL && !str_eq(ev->status, EVAL_PENDING);
 }
 
-/* What a plan says of an allocation is about the allocation as it was: who runs may have been away
- * and back since, which the status does not tell. What was unknown already does not change when its
- * node is heard; so a node that did anything since voids what its silence was to bring. */
+/* Says whether a row of a plan comes too late. It speaks of the allocation as it was: who runs may
+ * have been away and back since, which the status does not tell. What was unknown already does not
+ * change when its node is heard; so a node that did anything since voids what its silence was to
+ * bring. */
 static bool
 is_stale(struct apply *a, const struct plan_result *in, const struct allocation *row,
          struct allocation *old)
@@ -432,7 +433,7 @@ stops_alone(struct apply *a, struct allocation *al)
     return group_holds_back(tg) > 0 || group_fenced(tg);
 }
 
-/* What was stopped has ended, and its name may be placed again. */
+/* Says whether an allocation that was stopped has ended, and its name may be placed again. */
 static bool
 frees_name(struct apply *a, struct allocation *al)
 {
@@ -463,8 +464,8 @@ wants_eval(struct apply *a, struct allocation *al, const struct allocation *old,
     return NULL;
 }
 
-/* Of an allocation's health a client says whether and when. Its word on an earlier deployment is
- * none on this one. */
+/* Takes the client's word on health: whether and when. Its word on an earlier deployment is none on
+ * this one. */
 static void
 merge_health(struct apply *a, struct allocation *al, const struct allocation *rep)
 {
@@ -562,7 +563,8 @@ check_order(struct apply *a, const struct node *n, const struct intent_alloc_upd
     return 0;
 }
 
-/* What has ended does not run again, whoever says so late. */
+/* Says whether the report is of an allocation that has ended: it does not run again, whoever says
+ * so late. */
 static bool
 is_over(const struct allocation *old, const struct allocation *rep)
 {

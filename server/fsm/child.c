@@ -39,7 +39,7 @@ put_child(struct apply *a, const struct job *child, const char *eval_id, const c
     a->eval_ids = NULL;
 }
 
-/* What is not terminal; the parent's own summary says it. */
+/* Says whether a child is not terminal; the parent's own summary says it. */
 static bool
 child_lives(struct apply *a, const struct job *j)
 {

@@ -253,7 +253,7 @@ count_alloc(struct apply *a, const struct allocation *al, const struct allocatio
     struct task_group_summary *s = summary_of(a, al->namespace, al->job_id, al->task_group);
     if (s == NULL)
         return;
-    /* What completed or failed did so for ever, even when the client changes its mind. */
+    /* an end, complete or failed, counts for ever, even when the client changes its mind. */
     int64_t *from = old != NULL ? entry_counter(s, old->client_status) : &s->queued;
     if (from != NULL && from != &s->complete && from != &s->failed && *from > 0)
         --*from;

@@ -14,8 +14,8 @@
 #include "common/err.h"
 #include "server/state/state.h"
 
-/* What an entry did to a row of the tables of jobs, nodes, node pools, allocations, evaluations and
- * deployments. */
+/* The change that an entry made to a row of the tables of jobs, nodes, node pools, allocations,
+ * evaluations and deployments. */
 enum fsm_what {
     FSM_STORED,  /* it is as the row says now */
     FSM_STAMPED, /* the same, and nothing but its ModifyIndex is otherwise: the evaluation of a plan
@@ -28,7 +28,8 @@ struct fsm_event {
     const void *row; /* of the table's type; an allocation is without Job */
 };
 
-/* What an entry did; a talloc context of its own. Strings and objects below are owned by it. */
+/* The effects of an entry; a talloc context of its own. Strings and objects below are owned by
+ * it. */
 struct fsm_result {
     struct err err; /* code 0: accepted. Otherwise nothing was changed. */
     uint64_t index; /* of the entry */
@@ -73,7 +74,7 @@ fsm_count(const struct fsm_result *r, enum state_table table, enum fsm_what what
     return n;
 }
 
-/* What an intent does to the room left, in the order of refusal when there is none. */
+/* The effect of an intent on the room left, in the order of refusal when there is none. */
 enum intent_room {
     ROOM_ADDS,    /* work */
     ROOM_CHANGES, /* what is there goes on */
@@ -88,15 +89,15 @@ enum intent_room fsm_room(const struct intent *in);
 struct fsm_result *fsm_apply(const void *ctx, struct state_txn *t, uint64_t index,
                              const struct intent *in);
 
-/* Of an entry that state_refused() when it was applied: the result, without effect. */
+/* Makes the result, without effect, of an entry that state_refused() when it was applied. */
 struct fsm_result *fsm_refused(const void *ctx, uint64_t index, const struct err *why);
 
 /* The node is initializing, and a heartbeat would not change that: its entry would be without
  * effect. Shut by the gate (S6), or since the node's pool is not there. */
 bool fsm_gate_shut(struct state_txn *t, void *ctx, const char *node_id);
 
-/* What the collector may take, whatever its age, as `t` has it; asked again when its entry is
- * applied. `j`: the job as registered, NULL: there is none. */
+/* The objects that the collector may take, whatever their age, as `t` has it; asked again when its
+ * entry is applied. `j`: the job as registered, NULL: there is none. */
 /* Over on both sides, or on the client's when the job is not wanted any more (else what ended by
  * itself fills its place), and no link of a chain. */
 bool fsm_alloc_may_go(struct state_txn *t, const struct allocation *al, const struct job *j);

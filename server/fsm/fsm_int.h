@@ -28,7 +28,7 @@ struct touched_deployment {
     bool changed;
 };
 
-/* Where the entry put what it touched: position in a list, by id. */
+/* The place where the entry put what it touched: position in a list, by id. */
 struct place_of {
     const char *key;
     size_t at;
@@ -98,8 +98,8 @@ void entry_transition(struct apply *a, const struct allocation *old,
                       const struct desired_transition *s);
 /* lost_after of the allocation's group in ns, 0: none. */
 int64_t entry_lost_after(struct apply *a, struct allocation *al);
-/* Of a fenced group, not ended by its client's word and not expired: it may run (doc/fencing.md).
- */
+/* Says whether an allocation may run (doc/fencing.md): it is of a fenced group, not ended by its
+ * client's word and not expired. */
 bool entry_may_run(struct apply *a, struct allocation *al);
 /* Nobody waits for news of this allocation any more; `followup` (may be NULL) was to look after it,
  * and lives as long as the entry. */
@@ -132,7 +132,7 @@ void entry_remove_job(struct apply *a, const struct job *j);
 struct job *entry_put_version(struct apply *a, const struct job *spec);
 
 /* --- deployments (deployment_entry.c) --- */
-/* As the entry will store it; NULL: there is none. */
+/* Returns the deployment as the entry will store it; NULL: there is none. */
 struct touched_deployment *entry_touch_deployment(struct apply *a, const char *id);
 /* Counts what has become of an allocation in its deployment; `al` as it is about to be stored. */
 void entry_count_deployed(struct apply *a, struct allocation *al, const struct allocation *old);

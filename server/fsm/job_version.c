@@ -7,7 +7,7 @@
 #include "api/limits.h"
 #include "server/fsm/fsm_int.h"
 
-/* Where it is stored: among the versions, and if it is the newest as the job. */
+/* Stores a version in its places: among the versions, and if it is the newest as the job. */
 static void
 put_again(struct apply *a, struct job *j)
 {

@@ -206,8 +206,8 @@ no_node(struct apply *a, const char *id)
     return entry_refuse(a, -ERR_NOT_FOUND, "node \"%s\" not found", str_or(id, ""));
 }
 
-/* What decides where work may go (doc/reconnect.md 1.5). Driver health counts, its time stamps do
- * not. */
+/* Says whether the facts are the same that decide where work may go (doc/reconnect.md 1.5). Driver
+ * health counts, its time stamps do not. */
 static bool
 same_facts(void *tmp, const struct node *x, const struct node *y)
 {
@@ -237,7 +237,7 @@ same_facts(void *tmp, const struct node *x, const struct node *y)
     return codec_equal(&type_node, s, t, 0);
 }
 
-/* What registering does not touch of a known node. (S2) */
+/* Keeps what registering does not touch of a known node. (S2) */
 static void
 keep_own(struct node *n, const struct node *old)
 {

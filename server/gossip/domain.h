@@ -18,9 +18,10 @@ enum {
 struct domains;
 
 struct domains *domains_new(const void *ctx);
-/* That server failed; it has a zone. False: there is no room, it is an event of its own. */
+/* Adds a server that failed and has a zone. False: there is no room, it is an event of its own. */
 bool domains_add(struct domains *d, int64_t now, const struct server_hello *h);
-/* That server is suspected: the event of its zone, if one is open, waits for the verdict. */
+/* Notes that a server is suspected: the event of its zone, if one is open, waits for the
+ * verdict. */
 void domains_wait(struct domains *d, int64_t now, const struct server_hello *h);
 /* When the next event is whole; INT64_MAX: none is open. */
 int64_t domains_due(const struct domains *d);

@@ -328,7 +328,7 @@ join_ask(void *arg)
     exchange_ask(x);
 }
 
-/* As often as they are to be asked, and none has answered. */
+/* Says whether all were asked as often as they are to be, and none has answered. */
 static bool
 all_have_failed(const struct gossip *g)
 {

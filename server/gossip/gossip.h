@@ -38,7 +38,7 @@ struct gossip_opts {
 /* Listens, and says nothing yet. Strings are copied. */
 int gossip_open(const struct gossip_opts *o, struct gossip **ret, struct err *e);
 void gossip_start(struct gossip *g);
-/* What this server says of itself from now on. */
+/* Sets what this server says of itself from now on. */
 void gossip_set_self(struct gossip *g, const struct server_hello *self);
 /* The call Server.Sync: the answer is owned by ctx. -ERR_FORBIDDEN: the packets are refused;
  * -ERR_CONFLICT: they are of this server itself, or of one with its id. */
@@ -51,7 +51,7 @@ size_t gossip_joined(struct gossip *g, const struct str_list *addrs, struct err 
 /* All that are known, this server first. Owned by ctx, the members themselves until the next call.
  */
 struct swim_member *gossip_members(struct gossip *g, const void *ctx, size_t *ret_n);
-/* As swim_force(). */
+/* Does what swim_force() says. */
 void gossip_force(struct gossip *g, uint64_t id, bool prune);
 /* An operation on the key rings of all servers that are there, this one first. done() comes once,
  * at once or later, with an answer that names those that failed; or with an error alone: nothing

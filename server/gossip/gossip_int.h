@@ -59,7 +59,7 @@ void gossip_seal(struct gossip *g, struct buf *out, struct packet *p);
 /* Counted, and told once a minute. */
 void gossip_refuse(struct gossip *g, unsigned why, const char *from);
 void gossip_keep_cookie(struct gossip *g, uint64_t id, uint64_t cookie);
-/* What a call of the machine led to: sent, told. Ends `out`. */
+/* Carries out what a call of the machine led to: sent, told. Ends `out`. */
 void gossip_carry(struct gossip *g, struct swim_out *out);
 
 /* --- exchange.c --- */

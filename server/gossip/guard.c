@@ -33,7 +33,7 @@ guard_new(const void *ctx, const uint64_t key[2])
     return g;
 }
 
-/* Who was longest of no use makes room. */
+/* Finds the sender, or makes it: the one that was longest of no use makes room. */
 static struct sender *
 sender_of(struct guard *g, uint64_t id)
 {

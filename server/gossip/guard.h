@@ -26,7 +26,7 @@ enum guard_says {
 /* A packet that decodes. `proved`: it answers a question that was never asked before. */
 enum guard_says guard_take(struct guard *g, const struct packet *p, bool proved,
                            uint64_t *ret_cookie);
-/* That server is not known any more. */
+/* Forgets a server that is not known any more. */
 void guard_forget(struct guard *g, uint64_t id);
 
 #endif

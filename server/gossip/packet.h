@@ -77,7 +77,7 @@ struct packet {
     struct statements { struct statement *v; size_t n; } says;
 };
 
-/* Of 16, 24 or 32 bytes: AES-128, -192, -256. */
+/* A key of 16, 24 or 32 bytes: AES-128, -192, -256. */
 struct gossip_key {
     uint8_t v[GOSSIP_KEY_MAX];
     size_t n;

@@ -57,7 +57,7 @@ probe_wake(struct swim *s, const struct member *m, bool urgent)
         l->next = s->t;
 }
 
-/* Who was not heard, or asked, for the longest time. */
+/* Returns the member that was not heard, or asked, for the longest time. */
 static struct member *
 lane_pick(struct swim *s, struct lane *l)
 {
@@ -125,7 +125,8 @@ lane_ask_others(struct swim *s, struct lane *l, const struct member *m, struct s
     probe_ping(s, m->id, l->q.token, m->about->serf, out);
 }
 
-/* Where others do not even say that they got no answer, it may be our own fault. */
+/* Accuses a member that did not answer. If others do not even say that they got no answer, it may
+ * be our own fault. */
 static void
 lane_unanswered(struct swim *s, struct lane *l, struct member *m, struct swim_out *out)
 {

@@ -73,7 +73,7 @@ swim_due(const struct swim *s)
     return at;
 }
 
-/* What was to be judged while we stood still is judged after another round. */
+/* Puts off to another round what was to be judged while we stood still. */
 static void
 stood_still(struct swim *s)
 {
@@ -168,7 +168,7 @@ swim_again(struct swim *s, uint64_t id, const char *from, struct swim_out *out)
     probe_again(s, id, out);
 }
 
-/* Who is spoken of as not alive hears that first. */
+/* Adds the news that were told least; a member that is spoken of as not alive hears that first. */
 static void
 add_news(struct swim *s, void *ctx, struct packet *p)
 {
@@ -308,7 +308,7 @@ swim_accuse(struct swim *s, struct member *m, uint64_t by, struct swim_out *out)
 
 /* --- statements --- */
 
-/* Of another cluster in this region: not one of us. */
+/* Says whether a server is of another cluster in this region: not one of us. */
 static bool
 is_foreign(const struct swim *s, const struct server_hello *h)
 {
@@ -387,7 +387,7 @@ say_gone(struct swim *s, struct member *m, const struct statement *st, struct sw
     gone_event(out, m, was);
 }
 
-/* What others say of this server: it is here. */
+/* Contradicts what others say of this server: it is here. */
 static void
 say_us(struct swim *s, const struct statement *st)
 {

@@ -50,7 +50,7 @@ enum {
     SWIM_REAP_MS = 24 * 3600 * 1000, /* one that failed or left is forgotten */
 };
 
-/* What bench/gossip measures the worth of: without it, wrong verdicts are more. */
+/* The parts whose worth bench/gossip measures: without it, wrong verdicts are more. */
 enum {
     SWIM_WITHOUT_STALLS = 1,
     SWIM_WITHOUT_HEALTH = 2,
@@ -79,7 +79,7 @@ struct swim_event {
     const struct server_hello *about;
 };
 
-/* What a call has led to; members are owned by ctx, which the caller gives and frees. */
+/* The effects of a call; members are owned by ctx, which the caller gives and frees. */
 struct swim_out {
     void *ctx;
     struct { struct swim_send *v; size_t n; } sends;
@@ -95,15 +95,15 @@ int64_t swim_next(const struct swim *s, int64_t now);
 /* A packet that is new (guard.h). */
 void swim_take(struct swim *s, int64_t now, const struct packet *p, const char *from,
                struct swim_out *out);
-/* That answer was asked for. */
+/* Says whether an answer was asked for. */
 bool swim_awaits(const struct swim *s, const struct packet *p);
-/* That server, at `from`, did not know us: what was told and asked there lately is told and asked
- * again. */
+/* Repeats all for a server, at `from`, that did not know us: what was told and asked there lately
+ * is told and asked again. */
 void swim_again(struct swim *s, uint64_t id, const char *from, struct swim_out *out);
 /* Everything that is known, for an exchange, in packets of at most GOSSIP_PACKET_MAX. */
 struct swim_sync { struct packet *v; size_t n; };
 void swim_all(struct swim *s, const void *ctx, uint64_t to, struct swim_sync *ret);
-/* What this server says of itself from now on. */
+/* Sets what this server says of itself from now on. */
 void swim_set_self(struct swim *s, int64_t now, const struct server_hello *self,
                    struct swim_out *out);
 /* This server leaves: it says so, and is not asked any more. */

@@ -82,7 +82,7 @@ size_t swim_choose(struct swim *s,
 
 /* --- probe.c --- */
 void probe_begin(struct swim *s); /* the lanes */
-/* What is open for member `id` is asked again. */
+/* Asks again what is open for member `id`. */
 void probe_again(struct swim *s, uint64_t id, struct swim_out *out);
 /* There is somebody to ask, perhaps that one at once. */
 void probe_wake(struct swim *s, const struct member *m, bool urgent);

@@ -44,8 +44,8 @@ const struct evaluation *broker_dequeue(struct broker *b, int64_t now_ms, uint64
 /* False: unknown id or stale token. */
 bool broker_ack(struct broker *b, const char *id, uint64_t token, int64_t now_ms, int64_t wall_ns);
 bool broker_nack(struct broker *b, const char *id, uint64_t token, int64_t now_ms);
-/* What the holder made waits for the log, which answers in any case: its time stands still until
- * broker_touch(), ack or nack. */
+/* Makes the holder's time stand still until broker_touch(), ack or nack: its work waits for the
+ * log, which answers in any case. */
 bool broker_hold(struct broker *b, const char *id, uint64_t token);
 /* The holder shows a sign of life. */
 bool broker_touch(struct broker *b, const char *id, uint64_t token, int64_t now_ms);
@@ -55,8 +55,8 @@ void broker_forget(struct broker *b, const char *id);
 
 /* Moves what is due: delayed ones become ready, forgotten ones are nacked. */
 void broker_tick(struct broker *b, int64_t now_ms);
-/* Who waits for a time of the wall clock comes at that time also when the clock was set forward. A
- * clock that was set back changes nothing. */
+/* Takes note of the wall clock: whoever waits for one of its times comes then also when the clock
+ * was set forward. A clock that was set back changes nothing. */
 void broker_clock(struct broker *b, int64_t now_ms, int64_t wall_ns);
 /* When broker_tick has work next; INT64_MAX: never. */
 int64_t broker_next_ms(const struct broker *b);
@@ -73,7 +73,7 @@ struct broker_stats {
 struct broker_stats broker_stats(const struct broker *b);
 
 #ifdef FAULT_INJECTION
-/* As broker_dequeue(), of one job ("": any), also while it is paused. */
+/* Does what broker_dequeue() does, for one job ("": any), also while it is paused. */
 const struct evaluation *test_hook_dequeue(struct broker *b, const char *job_id, int64_t now_ms,
                                            uint64_t *ret_token);
 /* The ids of all: ready, waiting for another of their job, delayed, handed out. */

@@ -18,7 +18,7 @@ struct state_txn;
 #define CONTROLLERS(X)                                                                             \
     X(alarm) X(debts) X(evals) X(alive) X(gc) X(drainer) X(periodic) X(deploy) X(cluster)
 
-/* What it does not define is NULL. */
+/* A controller's functions; NULL: it has none. */
 struct controller {
     void (*init)(struct leader *l); /* with the server */
     /* Apply thread, leading or not: the state as it was found; an entry that changed something.

@@ -32,8 +32,8 @@ void debts_stop(struct debts *o);
  * that it refers to. */
 void debts_add(struct debts *o, struct intent *in, const struct str_list *keys,
                debts_stored_fn *stored, void *arg);
-/* What is owed is not to be about that node any more. False: it is on its way to the log and cannot
- * be called back. */
+/* Calls back what is owed about that node. False: it is on its way to the log and cannot be called
+ * back. */
 bool debts_cancel(struct debts *o, const char *key);
 
 #endif

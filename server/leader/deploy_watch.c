@@ -135,7 +135,7 @@ allocs_of(struct state_txn *t, const void *ctx, const char *id, size_t *ret_n)
     return (const struct allocation *const *)l.v;
 }
 
-/* What it says, as entries. */
+/* Makes entries of the step's decisions. */
 static void
 deploy_watch_decide(struct pass *p, struct look *k, struct state_txn *t, const struct deployment *d)
 {

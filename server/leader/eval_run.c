@@ -27,7 +27,8 @@ attempt_free(void *ctx)
     talloc_free(ctx);
 }
 
-/* What an attempt read and made of a large job takes a while to free, too: a worker does that. */
+/* Frees what an attempt read and made. For a large job that takes a while, too: a worker does
+ * that. */
 static void
 run_forget(struct run *r)
 {
@@ -500,8 +501,8 @@ fill_blocked(struct run *r, struct evaluation *b)
     b->modify_time = env_wall_ns(r->l->env);
 }
 
-/* What the last attempt made of each group; of very many that were preempted the numbers say how
- * many. */
+/* Returns what the last attempt made of each group; of very many that were preempted the numbers
+ * say how many. */
 static struct plan_annotations *
 short_annotations(struct run *r)
 {

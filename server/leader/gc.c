@@ -22,7 +22,7 @@ struct find {
     struct intent_reap *out;
 };
 
-/* What is not old enough yet will be. */
+/* Says whether it is old enough; if not, notes when it will be. */
 static bool
 gc_older(struct find *f, int64_t ns, int64_t age_s)
 {

@@ -22,7 +22,7 @@ struct gc_ages {
     int64_t eval_s, batch_eval_s, job_s, node_s, deployment_s;
 };
 
-/* What may go, from a snapshot; owned by ctx. NULL: nothing. Pure but for reading. *ret_due_ns:
+/* Finds what may go, in a snapshot; owned by ctx. NULL: nothing. Pure but for reading. *ret_due_ns:
  * when something else may go that has ended already; INT64_MAX: there is nothing. */
 struct intent_reap *gc_find(const void *ctx, struct state_txn *t, const struct gc_ages *ages,
                             int64_t now_ns, int64_t *ret_due_ns);

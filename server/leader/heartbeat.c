@@ -35,9 +35,9 @@ struct heartbeats {
     int64_t timer_ms; /* when it fires */
 };
 
-/* What is BEAT_WAITS is due at due_ms for the first time, what is BEAT_OVERDUE was due and is
- * looked at again then; what is BEAT_OVER is missed then at the latest, and not before the others
- * are. */
+/* Sets state and time: BEAT_WAITS is due at due_ms for the first time, what is BEAT_OVERDUE was due
+ * and is looked at again then; what is BEAT_OVER is missed then at the latest, and not before the
+ * others are. */
 static void
 beat_is(struct heartbeats *h, struct beat *b, enum beat_state is, int64_t due_ms)
 {

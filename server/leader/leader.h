@@ -36,7 +36,7 @@ int64_t leader_heartbeat(struct leader *l, const char *node_id);
 bool leader_node_heard(struct leader *l, const char *node_id);
 /* The node is purged: its timer with it. */
 void leader_node_gone(struct leader *l, const char *node_id);
-/* What waits here, as of the last turn of the core; all 0 when this server does not lead. */
+/* Counts what waits here, as of the last turn of the core; all 0 when this server does not lead. */
 void leader_figures(struct leader *l, struct server_figures *ret);
 /* Collects garbage now, without regard to age; `done` on the loop. */
 void leader_gc(struct leader *l, void (*done)(void *arg, uint64_t index), void *arg);

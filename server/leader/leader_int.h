@@ -25,8 +25,8 @@
 #include "server/sched/sched.h"
 
 struct run;
-/* What a run proposed is in the log, or will not be: `code` < 0, and `res` NULL unless the FSM
- * refused it. */
+/* Ends the wait of a run for its entry, which is in the log, or will not be: `code` < 0, and `res`
+ * NULL unless the FSM refused it. */
 typedef void run_answer_fn(struct run *r, int code, struct fsm_result *res);
 
 /* One evaluation being worked on: snapshot -> worker -> plan queue -> log -> (again) -> status. */

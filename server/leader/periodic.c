@@ -132,8 +132,8 @@ periodic_launch_job(struct periodic *p, struct due *d, int64_t at_s)
     debts_add(p->l->debts, codec_clone(NULL, &type_intent, &in), NULL, periodic_stored, x);
 }
 
-/* Of the times of a server that stood still for long the last one counts, as after a change of
- * leader. */
+/* Launches what is due. For a server that stood still for long the last of its times counts, as
+ * after a change of leader. */
 static void
 periodic_tick(void *arg)
 {

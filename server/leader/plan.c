@@ -53,7 +53,7 @@ struct plan_check {
     struct stop_at *stops; /* sorted by id; made for the first rejection */
 };
 
-/* Where the stop of an allocation is. */
+/* The place of an allocation's stop. */
 struct stop_at {
     const char *id;
     size_t span, part;
@@ -237,7 +237,8 @@ fit_check(struct plan_check *v, const struct span *s, uint32_t row)
     return why == NULL && exact ? exact_check(v, s, f->node) : why;
 }
 
-/* Of what nobody hears, and is there: it may be told of a newer job (doc/reconnect.md 1.11). */
+/* Says whether the node's part is only about allocations that nobody hears and that are there: each
+ * may be told of a newer job (doc/reconnect.md 1.11). */
 static bool
 only_silent(const struct plan_check *v, const struct span *s)
 {
@@ -341,7 +342,8 @@ span_reject(struct plan_check *v, struct span *s)
     return more;
 }
 
-/* What an entry says of the job: which version the allocations are of. The rest is in the state. */
+/* Makes the part of the job that an entry has: which version the allocations are of. The rest is in
+ * the state. */
 static struct job *
 job_ref_of(const void *ctx, const struct job *job)
 {

@@ -496,7 +496,7 @@ is_back(struct found *f, struct known *k, const struct core_status *st)
     return k->heard_ms > k->gone_ms;
 }
 
-/* Of a leader. */
+/* Changes the configuration by one server, if this server leads and one is to come or to go. */
 static void
 found_grow(struct found *f)
 {

@@ -31,11 +31,11 @@ struct found_opts {
     struct server_hello self; /* without cluster and seen; Expect: as configured */
     const char *known;     /* the cluster that the log names; NULL: none. For found_new() */
     struct str_list join;  /* "host:port" or names of servers */
-    /* That server is a member no more. */
+    /* Says whether a server is a member no more. */
     bool (*is_gone)(void *arg, uint64_t id, struct server_gone *ret);
     /* The cluster has this id from now on; the core is to be started if it is not. */
     void (*ready)(void *arg, const char *cluster);
-    /* What this server says of itself may be something else by now. */
+    /* Tells that this server's words on itself may be others by now. */
     void (*news)(void *arg);
     void *arg;
 };
@@ -44,7 +44,7 @@ struct found_opts {
 int found_new(const struct found_opts *o, struct found **ret, struct err *e);
 /* Begins to ask; ready() comes in it if the cluster is known. */
 void found_start(struct found *f);
-/* What this server says; owned by ctx. `from`: who asks, NULL: nobody. */
+/* Makes the words of this server on itself; owned by ctx. `from`: who asks, NULL: nobody. */
 struct server_hello *found_hello(struct found *f, const void *ctx, const struct server_hello *from);
 /* Durable when it returns 0. -ERR_CONFLICT: given to another, or there is a cluster. */
 int found_consent(struct found *f, const struct server_consent_request *r, struct err *e);

@@ -18,7 +18,7 @@ in_conf(const struct core_status *st, uint64_t id, size_t *ret_i)
     return NULL;
 }
 
-/* Whose the address is, of another server; NULL: nobody's. */
+/* Returns the other server that has the address; NULL: nobody's. */
 static const struct peer *
 grow_taken(const struct core_status *st, const struct grow_server *s)
 {

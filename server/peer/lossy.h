@@ -12,7 +12,7 @@
 #include "api/api.h"
 #include "server/env.h"
 
-/* What becomes of a Raft message to another server. */
+/* The fate of a Raft message to another server. */
 struct test_way {
     bool lost, twice;
     int64_t delay_ms;

@@ -101,8 +101,9 @@ is_slow(const struct consensus *c)
     return c->r.election_timeout != c->o.busy.election_ms;
 }
 
-/* Of a leader: when nothing was proposed for a while and each server has what was, its appends say
- * so, and a few appends later they are fewer: their receivers know by then. True: now they are. */
+/* Sets a leader's pace. When nothing was proposed for a while and each server has what was, its
+ * appends say so, and a few appends later they are fewer: their receivers know by then. True: now
+ * they are. */
 static bool
 leader_pace(struct consensus *c, int64_t now)
 {
@@ -218,7 +219,7 @@ consensus_step(struct consensus *c, struct raft_event *ev)
     }
     u.timeout_ms = next_timeout(c);
     c->on_update(c->arg, &u);
-    /* What became leader by election may have appended the library's barrier: its data is ours. */
+    /* an election won may have appended the library's barrier: its data is ours. */
     if ((in.flags & (RAFT_UPDATE_ENTRIES)) && in.entries.batch == &c->r.barrier) {
         raft_free(c->r.barrier.buf.base);
         c->r.barrier.buf.base = NULL;

@@ -89,7 +89,7 @@ struct peer_msg {
     uint64_t conf_index;
 };
 
-/* What a snapshot knows of consensus. */
+/* The part of a snapshot that consensus needs. */
 struct consensus_snapshot {
     uint64_t index;
     uint64_t term;
@@ -132,7 +132,7 @@ struct consensus_pace {
     unsigned heartbeat_ms; /* a leader says so much apart that it leads */
 };
 
-/* Of a server that runs. */
+/* The paces of a server that runs. */
 #define CONSENSUS_BUSY                                                                             \
     (struct consensus_pace){.election_ms = 300, .heartbeat_ms = 100}
 #define CONSENSUS_QUIET                                                                            \
@@ -194,7 +194,7 @@ struct consensus_status {
     bool quiet;       /* a leader at the quiet pace: all that it wrote is everywhere */
 };
 void consensus_status(struct consensus *c, struct consensus_status *ret);
-/* Of a leader: what that server is known to hold; 0: nothing, or we do not lead. */
+/* Returns what that server is known to hold, to a leader; 0: nothing, or we do not lead. */
 uint64_t consensus_match(const struct consensus *c, uint64_t id);
 /* The process of server `id` is gone (its host refuses connections). If we follow it as leader, it
  * is forgotten, and we stand for election after `after_ms` more. Returns when to call

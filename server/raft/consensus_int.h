@@ -19,7 +19,7 @@ int library_code(int rv);
 enum consensus_role library_role(unsigned short state);
 /* -ERR_INVALID; else *ret is to be closed, or given to the library. */
 int library_conf(const struct peer_list *l, struct raft_configuration *ret);
-/* What it gives is owned by ctx. */
+/* Reads a configuration of the library's; *ret is owned by ctx. */
 void library_conf_read(const void *ctx, const struct raft_configuration *c, struct peer_list *ret);
 
 #endif

@@ -227,7 +227,7 @@ segment_create(struct raft_log *l, uint64_t first, size_t need)
     while ((rc = segment_try(l, first, size)) < 0) {
         if (!errno_is_shortage(-rc))
             disk_fatal(l, "make a segment", -rc);
-        /* What was reserved of it is given back meanwhile. */
+        /* the room that was reserved of it is given back meanwhile */
         if (l->fd >= 0 && ftruncate(l->fd, 0) != 0)
             disk_fatal(l, "shorten a segment", errno);
         if (!wait_for_space(l, "make a segment", -rc))
@@ -343,7 +343,7 @@ segment_read(struct raft_log *l, size_t i, struct replay *p, struct segment_end 
     return 0;
 }
 
-/* What an operator can do about a damaged log. */
+/* Adds what an operator can do about a damaged log. */
 static int
 log_refuse(struct raft_log *l, struct err *e)
 {
@@ -722,7 +722,7 @@ raft_log_truncate(struct raft_log *l, uint64_t index)
     struct record r = {.index = index, .type = RECORD_TRUNCATE};
     pthread_mutex_lock(&l->mutex);
     queue_put(l, &r);
-    /* What is reported durable from now on must still hold. */
+    /* no entry that is cut off may be reported durable from now on */
     if (l->queue_last >= index)
         l->queue_last = index - 1;
     if (l->flight_last >= index)

@@ -39,7 +39,7 @@ enum wire_kind {
     WIRE_PIECE_TAKEN
 };
 
-/* Of the file of a snapshot; taken: only index and offset, up to which it is there. */
+/* A piece of a snapshot's file; taken: only index and offset, up to which it is there. */
 struct wire_piece {
     uint64_t index; /* of the snapshot */
     uint64_t size;  /* of the file */

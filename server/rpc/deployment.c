@@ -224,8 +224,8 @@ prepare_unblock(struct write *w, struct state_txn *t, struct err *e)
 
 const struct write_row write_deployment_unblock = {prepare_unblock, deployment_changed};
 
-/* What is said to be unhealthy fails the deployment; it is rolled back when a group of these asks
- * for it. */
+/* Says whether a deployment that fails by allocations said to be unhealthy is rolled back: when a
+ * group of these asks for it. */
 static bool
 deployment_reverts(struct write *w, struct state_txn *t, const struct deployment *d,
                    const struct str_list *bad)

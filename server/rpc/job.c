@@ -33,7 +33,7 @@ warn_of_unsupported(const void *ctx, struct admitted *a)
 
 /* --- register --- */
 
-/* As people write sizes: "33 B", "1.2 MB". */
+/* Prints a size as people do: "33 B", "1.2 MB". */
 static const char *
 job_human(void *ctx, size_t bytes)
 {
@@ -46,8 +46,8 @@ job_human(void *ctx, size_t bytes)
     return mem_printf(ctx, i > 0 && v < 10 ? "%.1f %s" : "%.0f %s", v, units[i]);
 }
 
-/* What is kept of the job's source, or NULL, with a warning when it is too large.
- */
+/* Returns the part that is kept of the job's source, or NULL, with a warning when it is too
+ * large. */
 static struct job_submission *
 source_of(void *ctx, const struct job_register_request *req, struct str_list *warnings)
 {
@@ -178,9 +178,9 @@ job_deregistered(struct write *w, uint64_t index, struct fsm_result *res)
     rpc_reply(w->call, &resp);
 }
 
-/* What is not there is deregistered, however often one says so. But a server that stood still may
- * have lost its leadership, and a job, without having heard of it: only after an entry committed
- * meanwhile (`barrier`) does it know that there is none. */
+/* Answers for a job that is not there: it is deregistered, however often one says so. But a server
+ * that stood still may have lost its leadership, and a job, without having heard of it: only after
+ * an entry committed meanwhile (`barrier`) does it know that there is none. */
 static void
 deregister_missing(struct write *w)
 {

@@ -28,7 +28,7 @@ check_constraints(const void *ctx, const char *where, const struct constraint_li
     }
 }
 
-/* What needs the scheduler's own eyes: patterns and versions. */
+/* Checks what needs the scheduler's own eyes: patterns and versions. */
 static void
 check_job_constraints(const void *ctx, const struct job *job, struct str_list *errors)
 {
@@ -45,7 +45,7 @@ check_job_constraints(const void *ctx, const struct job *job, struct str_list *e
     }
 }
 
-/* Of the files of this machine. */
+/* Looks for the time zone in the files of this machine. */
 static void
 check_time_zone(const void *ctx, const struct job *job, struct str_list *errors)
 {
@@ -58,8 +58,8 @@ check_time_zone(const void *ctx, const struct job *job, struct str_list *errors)
             mem_printf(ctx, "Invalid time zone \"%.64s\": %s", job->periodic->time_zone, e.text));
 }
 
-/* What only a server says of a job. Stop is the client's as well: such a job is registered stopped.
- */
+/* Drops what only a server says of a job. Stop is the client's as well: such a job is registered
+ * stopped. */
 static void
 drop_server_fields(struct job *j)
 {

@@ -114,7 +114,7 @@ const struct read_row read_job_summary = {.tables = STATE_BIT(STATE_SUMMARIES),
                                           .run = read_one,
                                           .needs = ""};
 
-/* What the index of the first answer is: the others do not wait. */
+/* Returns the index of the first answer: the others do not wait. */
 static uint64_t
 versions_index(const struct read *r, struct state_txn *t)
 {
@@ -164,7 +164,7 @@ versions_run(struct read *r, struct state_txn *t, struct err *e)
 const struct read_row read_job_versions = {
     .tables = STATE_BIT(STATE_JOBS), .about = WATCH_JOB, .run = versions_run};
 
-/* What would become of one more allocation. */
+/* Explains what would become of one more allocation. */
 static int
 explain_run(struct read *r, struct state_txn *t, struct err *e)
 {

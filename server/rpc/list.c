@@ -117,7 +117,7 @@ rows_ctx(struct rows *l)
     return l->row_ctx = talloc_new(l->r->ctx);
 }
 
-/* Where the next page or part begins. */
+/* Ends the page or part, and notes where the next one begins. */
 static void
 end_before_this(struct rows *l)
 {

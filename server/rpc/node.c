@@ -13,7 +13,7 @@
 #include "server/leader/leader.h"
 #include "server/sched/compare/class.h"
 
-/* What every node write answers beside its own. */
+/* Fills in what every node write answers beside its own. */
 static void
 fill_servers(struct write *w, struct node_update_response *resp)
 {
@@ -386,16 +386,16 @@ allocs_finish(struct read *r, struct state_txn *t, void *whole, void *row)
     endpoint_alloc_totals(whole, row);
 }
 
-/* Of all namespaces, whichever is asked for. */
+/* The allocations of a node in all namespaces, whichever is asked for. */
 const struct read_row read_node_get_allocs = {.tables = STATE_BIT(STATE_ALLOCS),
                                               .about = WATCH_NODE_ALLOCS,
                                               .run = read_list,
                                               .by = STATE_ALLOCS_BY_NODE,
                                               .finish = allocs_finish};
 
-/* What the node is to run: ids and the index of the server's last word on each. The answer's index
- * is the largest of those, so that a node's own reports do not wake it. A deletion lowers it, if
- * anything: the number of allocations, which the node knows, tells. */
+/* Tells the node what it is to run: ids and the index of the server's last word on each. The
+ * answer's index is the largest of those, so that a node's own reports do not wake it. A deletion
+ * lowers it, if anything: the number of allocations, which the node knows, tells. */
 static int
 client_allocs_run(struct read *r, struct state_txn *t, struct err *e)
 {
@@ -412,7 +412,8 @@ client_allocs_run(struct read *r, struct state_txn *t, struct err *e)
     }
     if (r->index == 0)
         r->index = 1;
-    /* What a node knows up to an index is here, or was deleted, if that index is applied here. */
+    /* an allocation that a node knows up to an index is here, or was deleted, if that index is
+     * applied here. */
     uint64_t asked = r->env->min_index;
     if (r->seen >= asked) {
         r->news = req->known != 0 && req->known != resp->allocs.n + 1;

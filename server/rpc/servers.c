@@ -55,7 +55,7 @@ keyring_done(void *arg, const struct err *e, const struct gossip_keys_response *
         rpc_reply(call, resp);
 }
 
-/* Of this process alone: whoever reaches the port of RPC is not told keys. */
+/* Answers callers of this process alone: whoever reaches the port of RPC is not told keys. */
 void
 call_operator_gossip_keyring(void *arg, struct rpc_call *call, const void *p)
 {

@@ -159,7 +159,8 @@ attempt_penalties(const void *ctx, const struct allocation *prev, struct select_
     req->n_penalty = n + 1;
 }
 
-/* What moves because it was told to did not fail: its attempts start anew. */
+/* Says whether an allocation moves because it was told to: then it did not fail, and its attempts
+ * start anew. */
 static bool
 attempt_migrates(const struct allocation *prev)
 {

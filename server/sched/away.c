@@ -51,7 +51,7 @@ away_began(const struct allocation *a, const char *task)
     return e->v->last_restart > e->v->started_at ? e->v->last_restart : e->v->started_at;
 }
 
-/* Of the leader, else of the task that began first. */
+/* Returns when the leader began, else the task that began first. */
 static int64_t
 running_since(const struct task_group *tg, const struct allocation *a)
 {

@@ -18,7 +18,7 @@ bool away_keeps_original(const struct task_group *tg, const struct allocation *o
  * itself. */
 bool away_holds(const struct allocation *replacement, bool batch);
 
-/* Of an allocation's node; NULL: it is gone. */
+/* Returns the status of an allocation's node; NULL: it is gone. */
 const char *away_node_status(const struct node_table *nodes, const struct allocation *a);
 bool away_node_lost(const struct node_table *nodes, const struct allocation *a); /* gone or down */
 /* Nobody hears of it, for now. */

@@ -98,7 +98,8 @@ silence_is_due(const struct group_run *g, const struct allocation *a, int64_t si
     return at <= g->in->now || first || str_eq(a->followup_eval_id, g->in->eval->id);
 }
 
-/* What is to come: its end, and a replacement before the end; the last mark bears that id. */
+/* Makes the follow-ups of a silence: its end, and a replacement before the end; the last mark bears
+ * that id. */
 static void
 follow_up_silence(struct group_run *g, const struct item *it, int64_t since)
 {

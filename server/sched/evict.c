@@ -189,7 +189,7 @@ stop_victims(struct select *s, uint32_t row, const struct preempt_cand *v, size_
     }
 }
 
-/* What was done last is undone. */
+/* Undoes the last evictions, the last first. */
 static void
 spare_victims(struct select *s, uint32_t row, const struct preempt_cand *v, size_t n)
 {

@@ -21,7 +21,7 @@ struct feasible;
 
 struct feasible *feasible_new(const void *ctx, struct regexes *rx, const struct job *job,
                               const struct task_group *tg);
-/* What is the same for all nodes of a computed class. NULL: feasible. Else the reason, as
+/* Checks what is the same for all nodes of a computed class. NULL: feasible. Else the reason, as
  * AllocMetric.ConstraintFiltered names it. */
 const char *feasible_class(struct feasible *f, const struct node *n);
 /* NULL, or that a driver of the group is not there or not healthy, which may differ within a class.

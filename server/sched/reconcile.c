@@ -41,7 +41,7 @@ reconcile_surplus(const struct group_run *g, const struct item *it)
     return reconcile_counts(g, it) && !str_eq(it->a->client_status, ALLOC_UNKNOWN);
 }
 
-/* What bears the name of a canary that was promoted goes before others. How many went. */
+/* Stops allocations that bear the name of a promoted canary, before others. How many went. */
 static int64_t
 stop_replaced(struct group_run *g, int64_t excess)
 {
@@ -291,7 +291,7 @@ place_canaries(struct group_run *g)
         }
 }
 
-/* Of the deployment's allocations that stay: how far they are. */
+/* Counts the health of the deployment's allocations that stay. */
 static void
 look_at_health(struct group_run *g)
 {

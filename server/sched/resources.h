@@ -21,9 +21,9 @@ struct usage {
 struct usage resources_capacity(const struct node *n);
 int64_t resources_core_mhz(const struct node *n);
 
-/* What a group asks: tasks flattened by lifecycle. Tasks of one phase run together; the phases
- * prestart, main (with everything that stays) and poststop do not overlap, so the demand is the
- * largest of the three sums. */
+/* The resources that a group asks for: tasks flattened by lifecycle. Tasks of one phase run
+ * together; the phases prestart, main (with everything that stays) and poststop do not overlap, so
+ * the demand is the largest of the three sums. */
 struct ask {
     struct usage u;   /* without reserved cores */
     int64_t cores;    /* cores to reserve, of all tasks together */

@@ -48,15 +48,15 @@ struct rollout_group {
     int64_t n_moves;   /* whatever else is not settled */
 };
 
-/* Of a job: is one under way, is one over? */
+/* Looks at the job's deployments: is one under way, is one over? */
 void rollout_begin(struct rollout *r);
-/* Of a group of it: how far it is. */
+/* Counts the group's placed and healthy allocations. */
 void rollout_group_begin(struct rollout *r, struct rollout_group *g, const struct task_group *tg);
 /* How many canaries are to be placed. */
 int64_t rollout_canaries(struct rollout *r, struct rollout_group *g);
 /* How many may be replaced in this round. */
 int64_t rollout_limit(struct rollout *r, struct rollout_group *g);
-/* What was placed of the group. */
+/* Notes how many of the group were placed. */
 void rollout_group_end(struct rollout *r, struct rollout_group *g, int64_t placed);
 /* After all groups: what becomes of the deployment. */
 void rollout_end(struct rollout *r);

@@ -19,7 +19,7 @@ row_clamp18(double x)
     return (x < 0 ? 0 : x > 18 ? 18 : x) / 18;
 }
 
-/* What the row would hold with one more of the group. */
+/* Returns what the row would hold with one more of the group. */
 static struct usage
 usage_with(const struct select *s, const struct group *g, uint32_t row)
 {

@@ -87,8 +87,9 @@ followups_make(struct attempt *t, struct recon *r)
     }
 }
 
-/* Of a fenced group: one of that name may run, as far as servers can know (doc/fencing.md). What it
- * was to replace is stopped all the same, and its end brings the next evaluation. */
+/* Holds back a placement of a fenced group while one of its name may run, as far as servers can
+ * know (doc/fencing.md). What it was to replace is stopped all the same, and its end brings the
+ * next evaluation. */
 static bool
 held_by_fence(struct attempt *t, const struct recon_place *p)
 {

@@ -485,7 +485,7 @@ select_may_stay(struct select *s, const struct task_group *tg, const char *node_
            feasible_node(g->feas, f->node) == NULL;
 }
 
-/* As class_ok(), with the reason for every node of the class. */
+/* Returns what class_ok() says, with the reason for every node of the class. */
 static const char *
 class_refusal(struct select *s, struct group *g, uint32_t row)
 {

@@ -64,7 +64,7 @@ struct group {
     uint32_t *barren; /* row: 1 + its stamp when no eviction there helped; NULL: none was sought */
 };
 
-/* What the plan changes on a row, chained. */
+/* A change that the plan makes on a row, chained. */
 struct change {
     const struct allocation *alloc;
     int32_t next;
@@ -126,7 +126,7 @@ bool evict_choose(struct select *s, struct group *g, const struct select_req *re
 /* Stops the victims and says so. */
 void evict_apply(struct select *s, const struct eviction *e, struct select_got *ret);
 
-/* What the plan changes on a row; then every group that has a heap scores the row again. */
+/* Adds a change to a row; then every group that has a heap scores the row again. */
 void change_add(struct select *s, const struct allocation *a, uint32_t row, bool stop);
 void row_touch(struct select *s, uint32_t row);
 
@@ -158,7 +158,7 @@ double row_score_exact(const struct select *s, const struct group *g, uint32_t r
 
 void metric_filtered(const void *ctx, struct alloc_metric *m, const struct node *n, const char *why,
                      int64_t n_nodes);
-/* Of a node without a driver of the group: which, and why. */
+/* Counts a node without a driver of the group: which, and why. */
 void metric_drivers(const void *ctx, struct alloc_metric *m, const struct node *n,
                     const struct task_group *tg);
 void metric_exhausted(const void *ctx, struct alloc_metric *m, const struct node *n,

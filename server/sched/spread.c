@@ -50,7 +50,7 @@ spread_even(int64_t use, int64_t min, int64_t max)
     return min == 0 ? 1 : (double)(max - min) / (double)min;
 }
 
-/* Of two spreads over one attribute the later one says how, and both how much. */
+/* Adds spreads. Of two over one attribute the later one says how, and both how much. */
 static void
 blocks_add(const void *ctx, struct spread_set *s, const struct spread_list *l)
 {

@@ -36,10 +36,10 @@ struct spread_set *spread_new(const void *ctx, const struct node_table *t, const
                               const struct task_group *tg, const struct spread_rows *rows);
 /* One more (1) or one less (-1) of the group is on the row. */
 void spread_use(struct spread_set *s, uint32_t row, int sign);
-/* As the uses are now. */
+/* Returns the score by the uses as they are now. */
 double spread_score(struct spread_set *s, uint32_t bucket);
-/* What one more there does to the targets, before all scores: 0: they allow it whole; up to 1: with
- * a part of one; up to 2: they have what they want, there. */
+/* Returns what one more there does to the targets, before all scores: 0: they allow it whole; up to
+ * 1: with a part of one; up to 2: they have what they want, there. */
 double spread_level(struct spread_set *s, uint32_t bucket);
 
 /* The part of one block with targets: how much one more at a value that has `use` of `desired`

@@ -81,8 +81,8 @@ then_group(const struct system_run *r, const struct allocation *a)
     return tg != NULL ? tg : r->tg;
 }
 
-/* Of an allocation on a silent node, or of which its client has not spoken yet, nothing is decided,
- * but that it is unknown from now on. */
+/* Says whether the allocation is of a silent node, or its client has not spoken of it yet. Then
+ * nothing is decided, but it is unknown from now on. */
 static bool
 system_silent(struct system_run *r, const struct allocation *a, uint32_t row, int64_t index)
 {

@@ -63,7 +63,7 @@ uint64_t state_applied(const struct state_txn *t);
 uint64_t state_index(struct state_txn *t, unsigned mask);
 
 /* --- single objects: NULL when absent --- */
-/* What a key is made of, as far as the row of the table takes it. */
+/* The parts of a key, as far as the row of the table takes it. */
 struct state_key {
     const char *a;
     const char *b;
@@ -75,7 +75,7 @@ void *state_get_row(struct state_txn *t, const void *ctx, enum state_table table
  * all is). */
 void *state_get_lean(struct state_txn *t, const void *ctx, enum state_table table,
                      struct state_key key, struct lean *lean);
-/* As it is stored; 0: it is not there. */
+/* Returns the bytes of a row as it is stored; 0: it is not there. */
 size_t state_row_bytes(struct state_txn *t, enum state_table table, struct state_key key);
 /* Ends the process: a row is not what its table holds. */
 _Noreturn void state_damaged(struct state_txn *t, const char *what);
@@ -132,10 +132,10 @@ struct state_iter *state_jobs(struct state_txn *t, const void *ctx, const char *
                   ARRAY_LEN(((const char *const[]){__VA_ARGS__})))
 struct state_iter *state_by_rows(struct state_txn *t, const void *ctx, enum state_by index,
                                  const char *const *texts, size_t n);
-/* Of all namespaces. */
+/* Iterates over the jobs of a type, in all namespaces. */
 #define state_jobs_by_type(t, ctx, type) state_by(t, ctx, JOBS_BY_TYPE, type)
-/* What there is of a job, without reading it all. Live: terminal on neither side; open: pending or
- * blocked. */
+/* Says whether a job has such rows, without reading it all. Live: terminal on neither side; open:
+ * pending or blocked. */
 bool state_any(struct state_txn *t, enum state_by index, const char *ns, const char *id);
 #define state_has_live_allocs(t, ns, id) state_any(t, STATE_LIVE_ALLOCS, ns, id)
 #define state_has_allocs(t, ns, id) state_any(t, STATE_ALLOCS_BY_JOB, ns, id)
@@ -161,9 +161,9 @@ struct job *state_find_version(struct state_txn *t, const void *ctx, const char 
                                state_version_fn *is, const void *arg);
 /* For state_next_lean() of versions: as state_find_version() sees them. */
 struct lean *state_version_lean(const void *ctx);
-/* Of the periodic jobs that are active, in all namespaces. */
+/* Iterates over the periodic jobs that are active, in all namespaces. */
 struct state_iter *state_periodic_launches(struct state_txn *t, const void *ctx);
-/* Of tables whose key is the id. */
+/* Iterates over the rows of a table whose key is the id. */
 struct state_iter *state_ids(struct state_txn *t, const void *ctx, enum state_table table,
                              const char *prefix);
 #define state_nodes(t, ctx, prefix) state_ids(t, ctx, STATE_NODES, prefix)
@@ -192,7 +192,7 @@ void state_iter_live_only(struct state_iter *it);
 void *state_next(struct state_iter *it, const void *ctx);
 /* The same as state_get_lean. */
 void *state_next_lean(struct state_iter *it, const void *ctx, struct lean *lean);
-/* As state_next, with alloc->job filled; allocation iterators only. */
+/* Returns what state_next does, with alloc->job filled; allocation iterators only. */
 struct allocation *state_next_with_job(struct state_iter *it, const void *ctx);
 /* Closes early. NULL is fine. */
 void state_iter_end(struct state_iter *it);

@@ -25,7 +25,7 @@ enum { T_META = STATE_TABLES, T_INDEXES, T_ALL = T_INDEXES + STATE_INDEXES_N };
 
 enum part_kind { PART_END, PART_STR, PART_HASH, PART_OLDEST, PART_NEWEST, PART_WORD };
 enum { KEY_PARTS = 5, TABLE_WATCHES = 5, TABLE_ID_META = 8 };
-/* Of a key: its kind, and where in the object it stands. */
+/* A part of a key: its kind, and where in the object it stands. */
 struct part {
     enum part_kind kind;
     size_t at;
@@ -52,7 +52,8 @@ struct index_row {
 extern const struct table_row table_rows[STATE_TABLES];
 extern const struct index_row index_rows[STATE_INDEXES_N];
 
-/* Of the file: a new table or row layout needs a new number; files of another are rebuilt. */
+/* The format of the file: a new table or row layout needs a new number; files of another are
+ * rebuilt. */
 enum { STATE_FORMAT = 8 };
 
 enum { KEY_PART_MAX = 150, ROW_HEAD = 16 };
@@ -103,7 +104,7 @@ void key_u64(struct key *k, uint64_t v);
 void key_hash(struct key *k, const char *s);
 struct key key1(const char *a);
 struct key key2(const char *a, const char *b);
-/* Of an object, and of what names one. */
+/* Make the key of an object, and of what names one. */
 void key_of(struct key *k, const struct part *parts, const void *obj);
 struct key key_from(const struct part *parts, const struct state_key *from);
 uint64_t key_watch(enum state_watch_kind kind, const struct key *about);
@@ -125,14 +126,14 @@ const char *row_name(struct slice key, char out[ROW_NAME]);
  * (state_refused()), so the file is damaged, or of a release that did write such a row and whose
  * log this release gets past. */
 _Noreturn void row_fatal(const struct state *s, unsigned table, struct slice key, const char *why);
-/* What stands before an object in the rows of the table: ROW_HEAD bytes or none. */
+/* Returns the bytes before an object in the rows of the table: ROW_HEAD bytes or none. */
 static inline size_t
 row_head(unsigned table)
 {
     return table == STATE_ALLOCS ? ROW_HEAD : 0;
 }
 
-/* Of rows that go (tables.h). */
+/* Clean up behind rows that go (tables.h). */
 void job_gone(struct state_txn *t, uint64_t index, const void *obj, uint64_t jmi);
 void alloc_gone(struct state_txn *t, uint64_t index, const void *obj, uint64_t jmi);
 

@@ -74,7 +74,8 @@ has_indexes(unsigned table)
     return false;
 }
 
-/* What is derived of the row `k`, which was `old` (NULL: none) and becomes `new` (NULL: none). */
+/* Stores the index entries of row `k`, which was `old` (NULL: none) and becomes `new` (NULL:
+ * none). */
 static void
 write_reindex(struct state_txn *t, unsigned table, const struct key *k, const void *old,
               const void *new)
@@ -98,7 +99,7 @@ write_reindex(struct state_txn *t, unsigned table, const struct key *k, const vo
     }
 }
 
-/* Who waits for what the object is about hears of it; `new`, where it differs, was told already. */
+/* Tells whoever waits for what the object is about; `new`, where it differs, was told already. */
 static void
 write_tell(struct state_txn *t, uint64_t index, unsigned table, const void *obj, const void *new)
 {

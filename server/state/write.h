@@ -76,7 +76,7 @@ void state_put_alloc(struct state_txn *t, uint64_t index, const struct allocatio
 void state_trim_job_versions(struct state_txn *t, uint64_t index, const char *ns, const char *id,
                              size_t keep);
 
-/* What a write transaction touched so far, for the watches. */
+/* The tables and keys that a write transaction touched so far, for the watches. */
 struct state_change {
     enum state_table table;
     uint64_t key; /* state_key_*(); 0: none */

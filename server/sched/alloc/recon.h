@@ -51,7 +51,7 @@ struct recon_mark {
     const char *client_status; /* "unknown", or NULL */
 };
 
-/* What becomes a follow-up evaluation, with others of its kind. */
+/* The allocation that becomes a part of a follow-up evaluation, with others of its kind. */
 struct recon_later {
     const struct allocation *alloc;
     const char *trigger;

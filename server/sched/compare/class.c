@@ -62,7 +62,7 @@ class_name(const struct node *n, char out[CLASS_TEXT])
     return out;
 }
 
-/* What stands between ${ and }, or NULL for a literal. */
+/* Returns what stands between ${ and }, or NULL for a literal. */
 static const char *
 target_body(const char *t, size_t *ret_len)
 {

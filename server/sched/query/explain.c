@@ -34,7 +34,7 @@ node_refusal(const void *ctx, const struct job *job, const struct node *n)
     return NULL;
 }
 
-/* What is asked for and what there is, where the reason is a dimension. */
+/* Says how much is asked for and is free, if the reason is a dimension. */
 static const char *
 explain_detail(const void *ctx, const struct node_table *t, uint32_t row, const struct ask *ask,
                const char *why)
@@ -93,7 +93,7 @@ reason_find(const struct group_explanation *g, const char *why, bool fits)
     return NULL;
 }
 
-/* Of many reasons the last ones are one. */
+/* Finds or makes the row of a reason; the last of many are one row. */
 static struct node_reason *
 reason_of(const void *ctx, struct group_explanation *g, const char *why, bool fits)
 {

@@ -20,9 +20,9 @@ struct explain_in {
     size_t n_named;    /* nodes per reason that are named */
 };
 
-/* Of one more allocation of each group, beside what exists. *ret is owned by ctx and points into
- * the view. -ERR_LIMIT when groups times nodes are more than EXPLAIN_CHECKS_MAX: one group is to be
- * asked for. */
+/* Explains where one more allocation of each group may go, beside what exists. *ret is owned by ctx
+ * and points into the view. -ERR_LIMIT when groups times nodes are more than EXPLAIN_CHECKS_MAX:
+ * one group is to be asked for. */
 int sched_explain(const void *ctx, const struct explain_in *in, struct job_explanation **ret,
                   struct err *e);
 

@@ -183,7 +183,7 @@ simulate_replaced(const struct allocation *const *all, size_t n, const char *id)
     return NULL;
 }
 
-/* Where the allocations of one job go. */
+/* Adds where the allocations of one job go. */
 static void
 move_job(struct overlay *o, const struct moved_job *m, struct simulation *ret)
 {
