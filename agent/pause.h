@@ -5,6 +5,11 @@
  * then below a unit that systemd knows and leaves alone, and survive the end of whoever started the
  * agent. The installed unit, paddock-tasks.service, is started instead where it is meant: for
  * /run/paddock.
+ *
+ * A scope would not do: it cannot be made without a process, so every launch would migrate one; and
+ * a delegated unit with live tasks below it cannot be restarted by systemd 252 (219/CGROUP). The
+ * unit keeps tasks and limits through restart and kill -9 of the daemons, daemon-reload and
+ * daemon-reexec.
  */
 #ifndef PADDOCK_AGENT_PAUSE_H
 #define PADDOCK_AGENT_PAUSE_H

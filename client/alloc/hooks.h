@@ -4,6 +4,10 @@
  * made in the order of the list before the first task starts (hooks_run.h). All of it can be asked
  * for again, which is how it comes back after a restart of agent or warden: made already is fine.
  * What a hook has to keep for that is in the allocation's record (alloc_runner_persist).
+ *
+ * There is no undo: when a row fails, what others have made goes as it would after a run: the
+ * network by `exited`, which comes however far the tasks got, directories when the allocation is
+ * removed, timers by `stop`. Directories and network at once were tried, and no faster.
  */
 #ifndef PADDOCK_CLIENT_ALLOC_HOOKS_H
 #define PADDOCK_CLIENT_ALLOC_HOOKS_H

@@ -3,6 +3,10 @@
  * What is done around the run of a task: a name in the list per thing, and its file hook_NAME.c.
  * They are called whatever stands behind the task. A restart of the agent comes to poststart, as a
  * start does; what a hook must know after it is in the task's record (struct client_task).
+ *
+ * resolv.conf, limits, log files and the secrets directory are no rows but fields of the launch
+ * spec: shim or warden makes them in the task's own namespaces, for which the agent has no
+ * privilege.
  */
 #ifndef PADDOCK_CLIENT_TASK_HOOKS_H
 #define PADDOCK_CLIENT_TASK_HOOKS_H

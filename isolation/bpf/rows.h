@@ -6,7 +6,9 @@
  *
  * The programs hang on fds (links), which the warden holds and hands to the agent, which does
  * nothing with them: when either is restarted the other one keeps counting alive, and the new
- * warden finds it. When both are gone the kernel takes the programs away; nothing is pinned.
+ * warden finds it. When both are gone the kernel takes the programs away; nothing is pinned. A task
+ * costs a slot of a map, not an attachment. Where the kernel refuses, the fingerprint says so and
+ * the numbers are absent, not zero.
  */
 #ifndef PADDOCK_ISOLATION_BPF_ROWS_H
 #define PADDOCK_ISOLATION_BPF_ROWS_H
