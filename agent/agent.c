@@ -29,6 +29,7 @@
 #include "common/duration.h"
 #include "common/fd.h"
 #include "common/host/notify.h"
+#include "common/limits.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -519,6 +520,8 @@ run_agent(struct command *c)
     struct policy *policy = NULL;
     struct err e = ERR_INIT;
 
+    if (!notify_begin(START_PAUSE_MAX_S))
+        return 0;
     c->flags.run_dir = c->supervised;
     if (load_config(c, &run.cfg) < 0 || open_log(run.cfg) < 0)
         return 1;
@@ -548,7 +551,7 @@ run_agent(struct command *c)
     run.roles = roles_start(c->ctx, &rc, &e);
     if (run.roles) {
         agent_banner(&run);
-        (void)notify_send("READY=1\nSTATUS=Running");
+        notify_ready("Running");
         on_watchdog(&run);
         watch_shutdown(&run);
         selfbox_calls();

@@ -14,6 +14,11 @@ enum {
         64 << 10,          /* bytes of its fields in the journal; what does not fit is left out */
     JOURNAL_WAIT_MS = 500, /* a journal that takes no line; lines are lost then, and counted */
 
+    /* --- starts of services that fail --- */
+    START_TRIES = 3,              /* starts one after the other before pauses begin */
+    START_PAUSE_MAX_S = 60,       /* between two tries of agent or hand */
+    START_PAUSE_FIRST_MAX_S = 8,  /* of holder or warden, for which the agent's start waits */
+
     /* --- tables (server state, client state) --- */
     TABLE_KEY_MAX = 511,      /* bytes of a key */
     TABLE_READERS_MAX = 1024, /* reads at the same time */

@@ -17,6 +17,7 @@
 #include "common/duration.h"
 #include "common/fd.h"
 #include "common/host/notify.h"
+#include "common/limits.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/opt.h"
@@ -191,6 +192,8 @@ main(int argc, char **argv)
                 e.text, e.text[0] != '\0' ? "\n" : "");
         return r == 1 ? 0 : 1;
     }
+    if (!notify_begin(START_PAUSE_MAX_S))
+        return 0;
     (void)umask(022);
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     enum log_level l = log_level_parse(level);
@@ -214,7 +217,7 @@ main(int argc, char **argv)
         log_info(ROOM, "ready", "driver", all.v[i].engine->name, "engine",
                  all.v[i].engine->endpoint, NULL);
     }
-    (void)notify_send("READY=1\nSTATUS=Minding containers");
+    notify_ready("Minding containers");
     if (notify_watchdog_ns() > 0)
         on_watchdog(loop);
     loop_run(loop);

@@ -22,6 +22,7 @@
 
 #include "common/fd.h"
 #include "common/host/notify.h"
+#include "common/limits.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "isolation/cgroup/cgroup.h"
@@ -102,13 +103,17 @@ main(int argc, char **argv)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigprocmask(SIG_BLOCK, &set, NULL);
+    if (!notify_begin(START_PAUSE_FIRST_MAX_S)) {
+        talloc_free(ctx);
+        return 0;
+    }
     if (pause_hold(ctx, argv[1], &e) < 0) {
         notify_failure(mem_printf(ctx, "paddock-holder: %s", e.text));
         talloc_free(ctx);
         return 1;
     }
     talloc_free(ctx);
-    (void)notify_send("READY=1\nSTATUS=Holding the tasks' cgroup");
+    notify_ready("Holding the tasks' cgroup");
     while (sigwait(&set, &sig) != 0)
         ;
     return 0;

@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include "common/fd.h"
+#include "common/host/notify.h"
+#include "common/limits.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
@@ -324,6 +326,8 @@ main(int argc, char **argv)
                 e.text, e.text[0] != '\0' ? "\n" : "");
         return r == 1 ? 0 : 1;
     }
+    if (!notify_begin(START_PAUSE_FIRST_MAX_S))
+        return 0;
     (void)umask(022);
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     (void)signal(SIGPIPE, SIG_IGN);
@@ -336,6 +340,7 @@ main(int argc, char **argv)
         r = main_run(policy, &e);
     if (r < 0) {
         log_error(ROOM, e.text, NULL);
+        notify_status_failed(e.text);
         return 1;
     }
     return 0;

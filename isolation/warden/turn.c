@@ -167,7 +167,7 @@ turn_signals(struct warden *w, struct err *e)
 int
 turn_run(struct warden *w, struct err *e)
 {
-    (void)notify_send("READY=1\nSTATUS=Ready");
+    notify_ready("Ready");
     say_alive(w);
     while (!w->stop && !(w->stop_tasks && w->n_tasks == 0)) {
         struct epoll_event ev;

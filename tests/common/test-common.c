@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -497,6 +498,81 @@ START_TEST(notifications)
 }
 END_TEST
 
+static const char *
+told(int fd, int *ret_fd)
+{
+    static char text[1024];
+    char room[CMSG_SPACE(sizeof(int))];
+    struct iovec v = {.iov_base = text, .iov_len = sizeof(text) - 1};
+    struct msghdr m = {
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
+    ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    text[n > 0 ? n : 0] = '\0';
+    if (ret_fd && n > 0 && CMSG_FIRSTHDR(&m))
+        memcpy(ret_fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
+    return text;
+}
+
+/* Does what the service manager does: descriptor 3 is the one that it kept. */
+static bool
+begin_again(int kept, uint32_t failed)
+{
+    ck_assert_int_eq(pwrite(kept, &failed, sizeof(failed), 0), sizeof(failed));
+    ck_assert_int_eq(dup2(kept, 3), 3);
+    setenv("LISTEN_PID", mem_printf(NULL, "%d", (int)getpid()), 1);
+    setenv("LISTEN_FDS", "1", 1);
+    setenv("LISTEN_FDNAMES", "paddock-starts", 1);
+    return notify_begin(60);
+}
+
+START_TEST(starts_that_fail_are_paced)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    char name[64];
+    uint32_t n = 0;
+    int kept = -1;
+    while (open("/dev/null", O_RDONLY | O_CLOEXEC) <= 3) /* descriptor 3 is to be free to take */
+        ;
+    ck_assert(notify_begin(60)); /* nobody to tell */
+    snprintf(name, sizeof(name), "@paddock-pace-%d", (int)getpid());
+    memcpy(a.sun_path + 1, name + 1, strlen(name) - 1);
+    auto_fd int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
+    ck_assert_int_eq(bind(fd, (const void *)&a, len), 0);
+    setenv("NOTIFY_SOCKET", name, 1);
+
+    ck_assert(notify_begin(60));
+    ck_assert_str_eq(told(fd, &kept), "FDSTORE=1\nFDNAME=paddock-starts");
+    ck_assert_int_ge(kept, 0);
+    ck_assert(pread(kept, &n, sizeof(n), 0) == sizeof(n) && n == 1);
+    notify_status_failed("the port is taken\nsay another");
+    ck_assert_str_eq(told(fd, NULL), "STATUS=Not started: the port is taken");
+
+    ck_assert(begin_again(kept, 4));
+    ck_assert_str_eq(told(fd, NULL), "STATUS=Waits 1 s after 4 starts that failed: the port is taken\n"
+                                     "EXTEND_TIMEOUT_USEC=61000000");
+    ck_assert(pread(kept, &n, sizeof(n), 0) == sizeof(n) && n == 5);
+    ck_assert_ptr_null(getenv("LISTEN_FDS"));
+    ck_assert(begin_again(kept, 3)); /* at once */
+    ck_assert_str_eq(told(fd, NULL), "");
+
+    sigset_t term;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigprocmask(SIG_BLOCK, &term, NULL);
+    raise(SIGTERM); /* stopped while it waits: the next start is a first one */
+    ck_assert(!begin_again(kept, 50));
+    ck_assert_ptr_nonnull(strstr(told(fd, NULL), "Waits 59 s after 50 starts that failed: "
+                                                 "it ended without a word"));
+    ck_assert_str_eq(told(fd, NULL), "FDSTOREREMOVE=1\nFDNAME=paddock-starts");
+
+    ck_assert(begin_again(kept, 1));
+    notify_ready("Running");
+    ck_assert_str_eq(told(fd, NULL), "READY=1\nSTATUS=Running\nFDSTOREREMOVE=1\nFDNAME=paddock-starts");
+    unsetenv("NOTIFY_SOCKET");
+}
+END_TEST
+
 START_TEST(digests)
 {
     static const char zeros[] =
@@ -630,5 +706,5 @@ END_TEST
 
 TEST_SUITE("common", integers, durations, sizes_and_times, uuid_and_crc, strings, tame, buffers,
            errors, files, options, log_lines, quotes_of_a_message_are_not_escaped,
-           journal_fields, journal_stalls, notifications, digests, frames, keyed_hashes,
-           jumps_of_the_clock)
+           journal_fields, journal_stalls, notifications, starts_that_fail_are_paced, digests, frames,
+           keyed_hashes, jumps_of_the_clock)

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import time
 
 from vm import *
@@ -116,5 +117,21 @@ def watchdog_restarts_a_hung_agent():
     until(ready, "ready node")
 
 
+def a_start_that_fails_is_tried_more_slowly():
+    """A port that somebody else has: systemd says so at once and tries on; a restart by hand waits for nothing."""
+    sh("systemctl", "stop", "paddock")
+    with socket.create_server(("127.0.0.1", 4646)):
+        out = sh("systemctl", "start", "paddock", check=False)
+        assert "failed" in out, out
+        words = until(lambda: re.match(r"Waits (\d+) s after (\d+) starts that failed: (.+)", show("paddock", "StatusText")), "pause")
+        assert "4646" in words[3], words[0]
+        until(lambda: show("paddock", "StatusText").startswith("Waits 7 s after 6 starts"), "longer pause")
+        assert show("paddock", "NRestarts") == "6" and show("paddock", "ActiveState") == "activating"
+    sh("systemctl", "restart", "paddock")
+    until(ready, "ready node")
+    assert show("paddock", "StatusText") == "Running" and show("paddock", "NFileDescriptorStore") == "0"
+
+
 CASES = {1: [units_start_in_order, agent_has_no_privilege, exposure_is_low, the_hand_starts_within_its_unit, a_job_runs_and_systemd_sees_it,
-             the_journal_has_fields, policy_is_taken_up_by_reload, watchdog_restarts_a_hung_agent]}
+             the_journal_has_fields, policy_is_taken_up_by_reload, a_start_that_fails_is_tried_more_slowly,
+             watchdog_restarts_a_hung_agent]}

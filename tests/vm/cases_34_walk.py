@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A walk of random steps of systemctl over our units, in every state of the others: each is obeyed, no unit fails, and as
-long as the holder is the same one, the tasks are the same processes. The walk prints its seed, PADDOCK_SEED repeats it. It is a
-part of the long form alone."""
+long as the holder is the same one, the tasks are the same processes. The walk prints its seed, PADDOCK_SEED repeats it,
+PADDOCK_VM_STEPS shortens it. It is a part of the long form alone."""
 import glob
 import os
 import random
@@ -9,17 +9,17 @@ import subprocess
 
 from vm import *
 
-STEPS = 500
+STEPS = int(given("steps", 500))
 LOOK = 6  # steps between two looks whether all comes back
 # what is isolated: with our units and without; the machine's own targets wait for the service that runs this
 TARGETS = {"walk.target": "Wants=paddock.service paddock-warden.service paddock-tasks.service\n", "bare.target": ""}
 ALL = UNITS + ["paddock-policy"]
 
 
-def payloads():
-    """{(pid, its start)} of tasks that have begun: before that, a launch may be taken back."""
+def payloads(job):
+    """{(pid, its start)} of the job's tasks that have begun: before that, a launch may be taken back."""
     found = set()
-    for procs in glob.glob(f"{TASKS}/*/t/task/cgroup.procs"):
+    for procs in [f"{TASKS}/{alloc}/t/task/cgroup.procs" for alloc in job]:
         try:
             for pid in read(procs).split():
                 if read(f"/proc/{pid}/cmdline") == "sleep\0" "1000000\0" and (start := start_time(pid)):
@@ -44,25 +44,26 @@ def step(rng):
     return [*verb.split(), *some]
 
 
-def left_by(command, before, was):
+def left_by(command, job, before, was):
     is_now, units = holder(), [show(u, "ActiveState") for u in ALL]
     assert not any(u == "failed" for u in units), (command, units)
     if is_now == was and was:
-        lost = before - payloads()
+        lost = before - payloads(job)
         assert not lost, f"{command}: {lost} ended under the same holder"
     elif was:
         alive = {p for p in before if start_time(p[0]) == p[1]}
         assert not alive, f"{command}: {alive} outlived their holder"
 
 
-def all_comes_back(job):
+def all_comes_back(job, others):
     sh("systemctl", "start", *UNITS)
     until(ready, "ready node")
-    until(lambda: len(payloads()) == 3, "three tasks")
+    until(lambda: len(payloads(job)) == 3, "three tasks")
     for name, count in ("walked", 3), ("polite", 1):
         for a in allocs(name, "running", count):
             assert a["TaskStates"]["t"]["Restarts"] == 0 and a["ID"] in job, a
-    assert len(glob.glob(f"{TASKS}/*-*")) == 4, glob.glob(f"{TASKS}/*")
+    left = {os.path.basename(d) for d in glob.glob(f"{TASKS}/*-*")} - others
+    assert left == job, left ^ job
 
 
 def write_targets():
@@ -86,15 +87,14 @@ def remove_targets():
 
 
 def a_walk_over_the_units():
-    seed = random.SystemRandom().randrange(1 << 32)
-    if os.path.exists("/root/tests/seed"):
-        seed = int(read("/root/tests/seed"))
+    seed = int(given("seed", random.SystemRandom().randrange(1 << 32)))
     print(f"# seed {seed}, {STEPS} steps", flush=True)
     rng = random.Random(seed)
     write_targets()
     enabled = sh("systemctl", "is-enabled", *UNITS, check=False).split()
     sh("systemctl", "enable", "--now", *UNITS)
     until(ready, "ready node")
+    others = {os.path.basename(d) for d in glob.glob(f"{TASKS}/*-*")}  # of cases before this one
     submit("walked", "exec sleep 1000000", count=3)
     submit("polite", "trap 'exit 0' TERM; while :; do sleep 1 & wait; done", kind="batch")
     job = {a["ID"] for a in allocs("walked", "running", 3) + allocs("polite", "running")}
@@ -103,24 +103,24 @@ def a_walk_over_the_units():
         for i in range(STEPS):
             command = step(rng)
             done.append(" ".join(command))
-            before, was = {p for p in payloads()}, holder()
+            before, was = payloads(job), holder()
             p = subprocess.run(["systemctl", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=DEADLINE_S,
                                check=False)
             assert p.returncode == 0, (command, p.returncode, p.stdout)
             until(lambda: "paddock" not in sh("systemctl", "list-jobs", "--no-legend", "--no-pager"), "an end of all jobs")
-            left_by(command, before, was)  # an isolate waits for what begins, and not for what ends
+            left_by(command, job, before, was)  # an isolate waits for what begins, and not for what ends
             if i % LOOK == LOOK - 1:
-                all_comes_back(job)
+                all_comes_back(job, others)
     except BaseException:
         print(f"# seed {seed}, the last steps: {done[-6:]}", flush=True)
         raise
-    all_comes_back(job)
+    all_comes_back(job, others)
     purge("walked")
     purge("polite")
     for unit, how in zip(UNITS, enabled):
         if how != "enabled":
             sh("systemctl", "disable", unit)
-    until(lambda: len(glob.glob(f"{TASKS}/*-*/t/task")) == 0, "empty tasks unit")
+    until(lambda: not any(os.path.exists(f"{TASKS}/{alloc}/t/task") for alloc in job), "empty tasks unit")
     sh("systemctl", "reset-failed")
     remove_targets()
 

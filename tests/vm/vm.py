@@ -11,7 +11,8 @@ import subprocess
 import time
 
 DEADLINE_S = 240
-LONG = os.path.exists(os.path.join(os.path.dirname(os.path.abspath(__file__)), "long"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+LONG = os.path.exists(os.path.join(HERE, "long"))
 ROUNDS = 20 if LONG else 2  # of what is a race
 TASKS = "/sys/fs/cgroup/system.slice/paddock-tasks.service"
 UNITS = ["paddock-tasks", "paddock-warden", "paddock"]
@@ -47,6 +48,11 @@ def until(cond, what):
 def read(path):
     with open(path) as f:
         return f.read().strip()
+
+
+def given(name, default):
+    """Of run-vm's environment: PADDOCK_SEED is in the file "seed"."""
+    return read(f"{HERE}/{name}") if os.path.exists(f"{HERE}/{name}") else default
 
 
 def request(method, path, body=None):
