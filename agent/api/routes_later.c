@@ -47,7 +47,6 @@ static const struct {
     {VERB_ANY, "/v1/service/", "", "service discovery"},
     {VERB_ANY, "/v1/vars", NULL, "the store of variables"},
     {VERB_ANY, "/v1/var/", "", "the store of variables"},
-    {VERB_ANY, "/v1/namespace", "", "a namespace of one's own"},
     {VERB_ANY, "/v1/scaling/", "", "a scaling policy"},
     {VERB_ANY, "/v1/volume", "", "a volume"},
     {VERB_ANY, "/v1/plugin", "", "a plugin for volumes"},

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * node pool nodes, jobs, init: the tables of a pool's nodes and jobs, and the examples that init
- * writes. The other commands are those of all objects with a name (cli/object.c).
+ * writes. The other commands are those of all objects with a name (cli/object/object.c).
  */
 #include "cli/api.h"
 #include "cli/format.h"
 #include "cli/jobfile.h"
 #include "cli/node.h"
-#include "cli/object.h"
+#include "cli/object/object.h"
 #include "cli/views.h"
 
 /* --- what is in one --- */

@@ -146,6 +146,9 @@ void entry_put_node(struct apply *a, struct node *n);
 /* One evaluation for every job that has work on the node, or should have (doc/reconnect.md 1.6). */
 void entry_node_evals(struct apply *a, const char *node_id);
 
+/* The built-in ones, and those that jobs and nodes of an older state name. */
+void entry_make_pools(struct apply *a);
+void entry_make_namespaces(struct apply *a);
 /* A pool that is not there yet; texts are constants or live as long as the entry. */
 void entry_make_pool(struct apply *a, const char *name, const char *description);
 

@@ -59,6 +59,9 @@ intent_job_register(struct apply *a, const struct intent_job_register *in)
     int rc = check_index(a, in, old);
     if (rc == 0)
         rc = children_may_become(old, in->job, &a->res->err);
+    if (rc == 0 && !state_has_namespace(a->t, in->job->namespace))
+        rc = entry_refuse(a, -ERR_INVALID, "job \"%s\" is in nonexistent namespace \"%s\"",
+                          in->job->id, in->job->namespace);
     if (rc == 0 && !state_has_pool(a->t, in->job->node_pool))
         rc = entry_refuse(a, -ERR_INVALID, "job \"%s\" is in nonexistent node pool \"%s\"",
                           in->job->id, in->job->node_pool);

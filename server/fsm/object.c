@@ -46,6 +46,17 @@ delete_objects(struct apply *a, enum state_table table, const char *words,
     return 0;
 }
 
+int
+intent_objects_init(struct apply *a, const struct empty *in)
+{
+    (void)in;
+    if (state_namespace(a->t, a->tmp, NS_DEFAULT) == NULL)
+        entry_make_namespaces(a);
+    if (state_node_pool(a->t, a->tmp, POOL_DEFAULT) == NULL)
+        entry_make_pools(a);
+    return 0;
+}
+
 #define OBJECT(TABLE, id, type, TYPE, table, words, list, put, one, file, replicated)              \
     int intent_##type##_upsert(struct apply *a, const struct type##_upsert *in)                    \
     {                                                                                              \

@@ -45,19 +45,16 @@ names_in_use(struct apply *a)
     return names;
 }
 
-int
-intent_objects_init(struct apply *a, const struct empty *in)
+void
+entry_make_pools(struct apply *a)
 {
-    (void)in;
-    if (state_has_built_ins(a->t))
-        return 0;
     struct str_map names = names_in_use(a);
+
     entry_make_pool(a, POOL_ALL, "All nodes of the region.");
     entry_make_pool(a, POOL_DEFAULT, "Nodes that name no other pool.");
     for (size_t i = 0; i < names.n; i++)
         if (!state_has_pool(a->t, names.v[i].k))
             entry_make_pool(a, names.v[i].k, NULL);
-    return 0;
 }
 
 /* --- deletion --- */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/canonical.h"
+#include "api/namespace.h"
 #include "api/pool.h"
 #include "api/terms.h"
 #include "api/validate.h"
@@ -83,11 +84,13 @@ job_admit(struct write *w, struct state_txn *t, const struct job *job, struct ad
     a->job = codec_clone(ctx, &type_job, job);
     drop_server_fields(a->job);
     a->job->namespace = w->ns;
+    const struct namespace *ns = state_namespace(t, ctx, a->job->namespace);
+    namespace_defaults(ns, a->job);
     job_canonicalize(ctx, a->job);
     job_imply_constraints(ctx, a->job);
     limits.memory_oversubscription =
         pool_oversubscribes(state_node_pool(t, ctx, a->job->node_pool), cfg);
-    if (!str_eq(a->job->namespace, NS_DEFAULT))
+    if (!state_has_namespace(t, a->job->namespace))
         list_add(ctx, a->errors,
                  mem_printf(ctx, "job \"%s\" is in nonexistent namespace \"%s\"",
                             str_or(a->job->id, ""), a->job->namespace));
@@ -95,6 +98,8 @@ job_admit(struct write *w, struct state_txn *t, const struct job *job, struct ad
         list_add(ctx, a->errors,
                  mem_printf(ctx, "job \"%s\" is in nonexistent node pool \"%s\"",
                             str_or(a->job->id, ""), a->job->node_pool));
+    if (ns != NULL)
+        namespace_admits(ctx, ns, a->job, &a->errors);
     if (job_validate(ctx, a->job, &limits, &a->errors, &a->warnings) == 0 &&
         server_cfg(w->s)->admit)
         server_cfg(w->s)->admit(ctx, a->job, &a->errors);

@@ -9,24 +9,22 @@
 #include "common/str.h"
 #include "server/call/method.h"
 
-/* Nomad's kinds of objects. `type` NULL: there are none but the one that everybody has. */
+/* Nomad's kinds of objects. `type` NULL: there are none. */
 static const struct kind {
     const char *name;
     const struct type *type;
     enum state_table table;
     bool hex; /* ids of hex digits */
-    const char *name_of_all;
 } kinds[] = {
-    {"allocs", &type_allocation, STATE_ALLOCS, true, NULL},
-    {"deployment", &type_deployment, STATE_DEPLOYMENTS, true, NULL},
-    {"evals", &type_evaluation, STATE_EVALS, true, NULL},
+    {"allocs", &type_allocation, STATE_ALLOCS, true},
+    {"deployment", &type_deployment, STATE_DEPLOYMENTS, true},
+    {"evals", &type_evaluation, STATE_EVALS, true},
     {"host_volumes", .hex = true},
-    {"jobs", &type_job, STATE_JOBS, false, NULL},
-    {"namespaces", .name_of_all = NS_DEFAULT},
-#define OBJECT(TABLE, id, type, TYPE, table, ...) {table, &type_##type, STATE_##TABLE, false, NULL},
+    {"jobs", &type_job, STATE_JOBS, false},
+#define OBJECT(TABLE, id, type, TYPE, table, ...) {table, &type_##type, STATE_##TABLE, false},
     API_OBJECTS(OBJECT)
 #undef OBJECT
-        {"nodes", &type_node, STATE_NODES, true, NULL},
+        {"nodes", &type_node, STATE_NODES, true},
     {"plugins", .hex = false},
     {"scaling_policy", .hex = true},
     {"vars", .hex = false},
@@ -65,8 +63,6 @@ search_find(const struct read *r, struct state_txn *t, const struct kind *k, con
     bool *more = &map_put(resp, resp->truncations, k->name)->v;
     const char *key = k->hex ? bytes_of(r, prefix) : prefix;
 
-    if (k->name_of_all != NULL && str_prefix(k->name_of_all, prefix))
-        list_add(resp, *found, k->name_of_all);
     if (k->type == NULL || key == NULL)
         return;
     struct state_iter *it = k->table == STATE_JOBS ? state_jobs(t, r->ctx, read_ns(r), key)

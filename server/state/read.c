@@ -99,6 +99,7 @@ state_has_job_at(struct state_txn *t, const char *ns, const char *id, uint64_t j
     return row_get(t, STATE_JOB_VERSIONS, &k, &v);
 }
 
+/* Both kinds have a built-in row of one name. */
 static bool
 has_default(struct state_txn *t, enum state_table table)
 {
@@ -108,7 +109,7 @@ has_default(struct state_txn *t, enum state_table table)
 bool
 state_has_built_ins(struct state_txn *t)
 {
-    return has_default(t, STATE_NODE_POOLS);
+    return has_default(t, STATE_NODE_POOLS) && has_default(t, STATE_NAMESPACES);
 }
 
 bool
@@ -117,6 +118,14 @@ state_has_pool(struct state_txn *t, const char *name)
     struct state_key key = {.a = str_or(name, POOL_DEFAULT)};
 
     return state_row_bytes(t, STATE_NODE_POOLS, key) > 0 || !has_default(t, STATE_NODE_POOLS);
+}
+
+bool
+state_has_namespace(struct state_txn *t, const char *name)
+{
+    struct state_key key = {.a = str_or(name, NS_DEFAULT)};
+
+    return state_row_bytes(t, STATE_NAMESPACES, key) > 0 || !has_default(t, STATE_NAMESPACES);
 }
 
 struct scheduler_configuration *

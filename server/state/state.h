@@ -110,6 +110,9 @@ bool state_has_job_at(struct state_txn *t, const char *ns, const char *id,
 bool state_has_built_ins(struct state_txn *t);
 /* Is there a pool of that name (NULL: the default one)? Always, as long as there is none at all. */
 bool state_has_pool(struct state_txn *t, const char *name);
+/* The same of a namespace. */
+bool state_has_namespace(struct state_txn *t, const char *name);
+#define state_namespace(t, ctx, name) state_get(t, ctx, NAMESPACES, name)
 /* Never NULL: defaults when nothing was stored. */
 struct scheduler_configuration *state_scheduler_config(struct state_txn *t, const void *ctx);
 

@@ -682,7 +682,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "client/allocation/x/checks", "client/allocation/x/snapshot", "client/allocation/x/pause",
         "client/identity", "agent/monitor", "agent/monitor/export", "agent/host",
         "agent/schedulers", "agent/schedulers/config", "agent/pprof/cmdline", "event/stream", "services",
-        "service/x", "vars", "var/a/b", "namespaces", "namespace/x", "scaling/policies", "scaling/policy/x",
+        "service/x", "vars", "var/a/b", "scaling/policies", "scaling/policy/x",
         "volumes", "volumes/external", "volumes/snapshot", "volumes/claims", "volume/csi/x", "volume/host/x",
         "plugins", "plugin/csi/x", "acl/policies", "acl/policy/x", "acl/policy/self", "acl/tokens",
         "acl/token/x", "acl/token/self", "acl/roles", "acl/role/x", "acl/role/name/x", "acl/auth-methods",
@@ -692,7 +692,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
     static const char *const puts[] = {
         "job/x/scale",
         "client/identity/renew",
-        "search/fuzzy", "system/reconcile/summaries", "namespace",
+        "search/fuzzy", "system/reconcile/summaries",
         "volumes", "volume/host/create", "acl/bootstrap", "acl/token", "acl/token/onetime", "acl/role",
         "acl/login", "acl/oidc/auth-url", "operator/keyring/rotate"};
     char target[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node pool: what its commands print and take, against recorded answers.
+ * node pool, namespace: what their commands print and take, against recorded answers.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -84,4 +84,55 @@ START_TEST(node_pool_files)
 }
 END_TEST
 
-TEST_SUITE("cli pools", node_pools, node_pool_files)
+START_TEST(namespaces)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/namespaces?prefix=dev", 200,
+         "[{\"Name\":\"dev\",\"Description\":\"\",\"Meta\":{\"a\":\"1\"},"
+         "\"Capabilities\":{\"EnabledTaskDrivers\":[\"exec\","
+         "\"docker\"]},\"NodePoolConfiguration\":{\"Default\":\"gpu\","
+         "\"Denied\":[\"prod\"]}}]"},
+        {"GET /v1/namespaces?prefix=new", 200, "[{\"Name\":\"new-one\"}]"},
+        {"GET /v1/namespaces", 200, "[{\"Name\":\"default\",\"Description\":\"All\"},{\"Name\":\"dev\"}]"},
+        {"PUT /v1/namespace", 200, ""},
+        {"DELETE /v1/namespace/dev", 200, ""},
+        {NULL, 0, NULL}});
+    check_out("namespace list", 0, "Name     Description\ndefault  All\ndev      <none>\n");
+    check_out("namespace status dev", 0,
+              "Name                 = dev\nDescription          = <none>\nQuota                = <none>\n"
+              "EnabledDrivers       = exec,docker\nDisabledDrivers      = <none>\nEnabledNetworkModes  = *\n"
+              "DisabledNetworkModes = <none>\n\nMetadata\na = 1\n\nNode Pool Configuration\n"
+              "Default = gpu\nAllowed = *\nDenied  = prod\n");
+    check_out("namespace inspect -t {{.Name}} dev", 0, "dev\n");
+    /* what is there stays but for what is said */
+    check_out("namespace apply -description text dev", 0, "Successfully applied namespace \"dev\"!\n");
+    ck_assert_ptr_nonnull(strstr(fake_body(), "\"Description\":\"text\""));
+    ck_assert_ptr_nonnull(strstr(fake_body(), "\"Meta\":{\"a\":\"1\"}"));
+    check_out("namespace apply new", 0, "Successfully applied namespace \"new\"!\n");
+    check_out("namespace delete dev", 0, "Successfully deleted namespace \"dev\"!\n");
+}
+END_TEST
+
+START_TEST(a_file_of_a_namespace)
+{
+    char path[] = "/tmp/paddock-cli-XXXXXX";
+    int fd = mkstemp(path);
+    FILE *f = fdopen(fd, "w");
+    fputs("name = \"dev\"\ncapabilities {\n  disabled_network_modes = [\"host\"]\n}\n"
+          "node_pool_config {\n  default = \"gpu\"\n}\nmeta {\n  a = \"1\"\n}\n", f);
+    fclose(f);
+    fake_answers((const struct answer[]){{"PUT /v1/namespace", 200, ""}, {NULL, 0, NULL}});
+    auto_mem char *line = mem_printf(NULL, "namespace apply %s", path);
+    check_out(line, 0, "Successfully applied namespace \"dev\"!\n");
+    ck_assert_ptr_nonnull(strstr(fake_body(), "\"DisabledNetworkModes\":[\"host\"]"));
+    ck_assert_ptr_nonnull(strstr(fake_body(), "\"Default\":\"gpu\""));
+    f = fopen(path, "w");
+    fputs("name = \"dev\"\ncapabilites {}\n", f);
+    fclose(f);
+    ck_assert_int_eq(fake_run(line), 1);
+    ck_assert_ptr_nonnull(strstr(fake_err(), "\"capabilities\""));
+    unlink(path);
+}
+END_TEST
+
+TEST_SUITE("cli pools", node_pools, node_pool_files, namespaces, a_file_of_a_namespace)

@@ -59,8 +59,11 @@ see(struct fx *f)
     SEE(JOBS, it, mem_printf(f, "%s %s", x->namespace, x->id));
     it = state_nodes(t, f, NULL);
     SEE(NODES, it, x->id);
-    it = state_node_pools(t, f, NULL);
-    SEE(NODE_POOLS, it, x->name);
+#define OBJECT(TABLE, ...)                          \
+    it = state_ids(t, f, STATE_##TABLE, NULL);      \
+    SEE(TABLE, it, x->name);
+    API_OBJECTS(OBJECT)
+#undef OBJECT
     it = state_allocs(t, f, NULL);
     SEE(ALLOCS, it, x->id);
     it = state_evals(t, f, NULL);
@@ -91,7 +94,9 @@ event_key(struct fx *f, const struct fsm_event *e, uint64_t *ret_modified)
     }
     OF(JOBS, job, mem_printf(f, "%s %s", x->namespace, x->id))
     OF(NODES, node, x->id)
-    OF(NODE_POOLS, node_pool, x->name)
+#define OBJECT(TABLE, id, type, ...) OF(TABLE, type, x->name)
+    API_OBJECTS(OBJECT)
+#undef OBJECT
     OF(ALLOCS, allocation, x->id)
     OF(EVALS, evaluation, x->id)
     OF(DEPLOYMENTS, deployment, x->id)

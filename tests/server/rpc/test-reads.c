@@ -420,6 +420,7 @@ START_TEST(json_is_that_of_the_objects)
     const struct named ids[] = {{"Job.", "web"},
                                 {"Node.", node_id},
                                 {"NodePool.", "default"},
+                                {"Namespace.", "default"},
                                 {"Alloc.", al->allocations.v[0]->id},
                                 {"Eval.", eval},
                                 {"Deployment.", dl->deployments.v[0]->id},

@@ -3,7 +3,9 @@
  * Commands of objects with a name (see object.h). `info` prints an object by its fields, unless the
  * kind has a function for that.
  */
-#include "cli/object.h"
+#include "cli/object/object.h"
+
+#include <unistd.h>
 
 #include "api/object.h"
 #include "cli/api.h"
@@ -216,9 +218,32 @@ object_info(struct cmd *c, const struct kind *k)
         return 1;
     if (output_object(c, &out, k->type, obj, &rc))
         return rc;
+    if (k->type == &type_namespace) {
+        namespace_print(c, obj);
+        return 0;
+    }
     print_plain(c, k->type, obj, true);
     print_parts(c, k->type, obj);
     return 0;
+}
+
+static int
+object_inspect(struct cmd *c, const struct kind *k)
+{
+    struct output out = {0};
+    const struct opt opts[] = {
+        {"t", OPT_STRING, &out.tmpl, "<template>", "Format the JSON output by a Go template."},
+        {0}};
+    int rc;
+
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
+        return rc;
+    const void *obj = object_find(c, k->type, c->args[0]);
+    if (!obj)
+        return 1;
+    out.json = out.tmpl == NULL;
+    (void)output_object(c, &out, k->type, obj, &rc);
+    return rc;
 }
 
 /* --- changes --- */
@@ -253,25 +278,68 @@ parse_json(struct cmd *c, const struct kind *k, struct slice text, void **ret)
 }
 
 static int
-object_apply(struct cmd *c, const struct kind *k)
+read_file(struct cmd *c, const struct kind *k, bool json, void **ret)
 {
-    bool json = false;
-    const struct opt opts[] = {
-        {"json", OPT_BOOL, &json, NULL, "The file is an object in the API's JSON."}, {0}};
-    void *obj = NULL;
     struct err e = ERR_INIT;
     char *s = NULL;
     size_t n = 0;
-    int rc;
 
-    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
-        return rc;
     if (jobfile_read(c, c->args[0], &s, &n, &e) < 0)
         return cmd_fail(c, "Failed to read input: %s", e.text);
     const char *name = str_eq(c->args[0], "-") ? "<stdin>" : c->args[0];
-    rc = json ? parse_json(c, k, SLICE(s, n), &obj) : parse_hcl(c, k, name, SLICE(s, n), &obj);
-    if (rc)
+    return json ? parse_json(c, k, SLICE(s, n), ret) : parse_hcl(c, k, name, SLICE(s, n), ret);
+}
+
+/* Reads the object of that name, or makes a new one. */
+static int
+read_named(struct cmd *c, const struct kind *k, void **ret)
+{
+    struct object_list l;
+    const char *failed = mem_printf(c, "Error looking up %s", k->words);
+
+    if (!api_read_list(c, api_target(c, k->list, "prefix", c->args[0], NULL), k->type, &l, failed))
+        return 1;
+    for (size_t i = 0; i < l.n; i++)
+        if (str_eq(object_name(k, l.v[i]), c->args[0])) {
+            *ret = l.v[i];
+            return 0;
+        }
+    *ret = type_new(c, k->type);
+    *(const char **)type_member(k->type, *ret, "Name") = c->args[0];
+    return 0;
+}
+
+static void
+set_text(const struct kind *k, void *obj, const char *member, const char *text)
+{
+    if (text)
+        *(const char **)type_member(k->type, obj, member) = text;
+}
+
+/* Takes a file, and of kinds whose file is no block also a name. */
+static int
+object_apply(struct cmd *c, const struct kind *k)
+{
+    bool json = false;
+    const char *description = NULL, *quota = NULL;
+    const struct opt of_files[] = {
+        {"json", OPT_BOOL, &json, NULL, "The file is an object in the API's JSON."}, {0}};
+    const struct opt of_names[] = {
+        of_files[0],
+        {"description", OPT_STRING, &description, "<text>", "Its description."},
+        {"quota", OPT_STRING, &quota, "<name>", "Its quota, which servers refuse."},
+        {0}};
+    void *obj = NULL;
+    int rc;
+
+    if (!cmd_parse(c, k->file ? of_files : of_names,
+                   &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
+    bool named = !k->file && !str_eq(c->args[0], "-") && access(c->args[0], F_OK) < 0;
+    if ((rc = named ? read_named(c, k, &obj) : read_file(c, k, json, &obj)) != 0)
+        return rc;
+    set_text(k, obj, "Description", description);
+    set_text(k, obj, "Quota", quota);
     if (!api_change(c, &(struct change){.target = api_target(c, k->put, NULL),
                                         .body_type = k->type,
                                         .body = obj,
@@ -308,3 +376,4 @@ object_delete(struct cmd *c, const struct kind *k)
     VERB(type, list) VERB(type, info) VERB(type, apply) VERB(type, delete)
 API_OBJECTS(OBJECT)
 #undef OBJECT
+VERB(namespace, inspect)

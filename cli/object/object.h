@@ -29,4 +29,7 @@ char *object_list_target(struct cmd *c, const char *path, const char *name,
  * said. */
 const void *object_find(struct cmd *c, const struct type *t, const char *prefix);
 
+/* Prints it for people (cli/object/namespace.c). */
+void namespace_print(struct cmd *c, const struct namespace *n);
+
 #endif
