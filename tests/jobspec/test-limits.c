@@ -3,8 +3,8 @@
  * Hostile files: each gives one clear error, soon.
  */
 #include <string.h>
+#include <time.h>
 
-#include "common/clock.h"
 #include "common/duration.h"
 #include "common/str.h"
 #include "tests/jobspec/help.h"
@@ -22,15 +22,24 @@ first_error(const void *ctx, const struct buf *b)
     return mem_strndup(ctx, t, strcspn(t, "\n"));
 }
 
+/* Time of a processor: a machine with other work makes nothing slower. */
+static int64_t
+processor_ns(void)
+{
+    struct timespec ts;
+    ck_assert_int_eq(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts), 0);
+    return ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
 static void
 expect(const struct buf *b, const char *want)
 {
     auto_mem void *ctx = mem_ctx("hostile");
-    int64_t start = clock_mono_ns();
+    int64_t start = processor_ns();
     const char *got = first_error(ctx, b);
     const char *text = strstr(got, ": ");
     ck_assert_msg(text != NULL && str_prefix(text + 2, want), "got %s\nwant %s", got, want);
-    ck_assert_int_lt(clock_mono_ns() - start, 5 * NS_PER_S);
+    ck_assert_int_lt(processor_ns() - start, 5 * NS_PER_S);
 }
 
 static void
