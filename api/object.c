@@ -14,9 +14,8 @@
 API_OBJECTS(OBJECT)
 #undef OBJECT
 
-#define OBJECT(TABLE, id, type, TYPE, table, words, list, put, one, file, replicated)              \
-    {&type_##type,        table,      words,       RPC_##TYPE##_UPSERT,                            \
-     RPC_##TYPE##_DELETE, replicated, check_##type},
+#define OBJECT(TABLE, id, type, TYPE, table, words, list, put, one, file)                          \
+    {&type_##type, table, words, RPC_##TYPE##_UPSERT, RPC_##TYPE##_DELETE, check_##type},
 static const struct object_kind kinds[] = {API_OBJECTS(OBJECT)};
 #undef OBJECT
 

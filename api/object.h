@@ -17,7 +17,6 @@ struct object_kind {
     const char *table;       /* "node_pools": of the state, and in searches */
     const char *words;       /* "node pool" */
     enum rpc_id upsert, delete;
-    bool replicated; /* the authoritative region alone writes it; others follow */
     /* Says whether it may be stored, or, with its name alone, deleted. */
     int (*check)(const void *obj, bool deleted, struct err *e);
 };

@@ -25,6 +25,7 @@
 struct fsm_result;
 struct forwards;
 struct regions;
+struct rpc_client;
 struct gate;
 struct leader;
 struct server;
@@ -127,6 +128,9 @@ void server_gossip_keys(struct server *s, const char *op, const char *key,
 void server_forget(struct server *s, uint64_t id, bool prune);
 /* The RPC addresses of the servers of that region that are there. Owned by ctx. */
 struct str_list server_region(struct server *s, const void *ctx, const char *region);
+/* The connection to the servers of another region, for a call of this server's own: its envelope
+ * names the region, and hops 1. NULL: there is no path. Not borrowed beyond the turn. */
+struct rpc_client *server_region_client(struct server *s, const char *region, struct err *e);
 /* All regions of which servers are known, sorted. */
 struct str_list server_regions(struct server *s, const void *ctx);
 void server_raft_status(struct server *s, const void *ctx, struct core_status *ret);

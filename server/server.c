@@ -363,4 +363,3 @@ server_figures(struct server *s, struct server_figures *ret)
     for (size_t i = 0; i < ARRAY_LEN(ret->entered); i++)
         ret->entered[i] = s->raft.entered[i];
 }
-

@@ -59,7 +59,7 @@ object_delete(struct request *a)
     call_server(a, k->delete, req, object_written);
 }
 
-#define OBJECT(TABLE, id, type, TYPE, table, words, list, put, one, file, replicated)              \
+#define OBJECT(TABLE, id, type, TYPE, table, words, list, put, one, file)                          \
     {VERB_WRITE, put, NULL, object_upsert, RPC_##TYPE##_UPSERT},                                   \
         {VERB_WRITE, one, "", object_upsert, RPC_##TYPE##_UPSERT},                                 \
         {VERB_DELETE, one, "", object_delete, RPC_##TYPE##_DELETE},

@@ -19,7 +19,7 @@ struct kind {
     const char *words, *list, *put, *one;
 };
 
-#define OBJECT(TABLE, id, type, TYPE, table, words, list, put, one, file, replicated)              \
+#define OBJECT(TABLE, id, type, TYPE, table, words, list, put, one, file)                          \
     {&type_##type, file, words, list, put, one "%"},
 static const struct kind kinds[] = {API_OBJECTS(OBJECT)};
 #undef OBJECT

@@ -119,7 +119,7 @@ void forward_give_up(struct call *c);
  */
 bool forward_too_late(const struct call *c);
 /* A server of its region answers it. */
-void region_start(struct call *c);
+void region_start(struct call *c, const char *region);
 void region_give_up(struct call *c);
 /* The client role of a node answers it. */
 void node_start(struct call *c);

@@ -73,14 +73,17 @@ static void
 endpoint_place(void *arg, struct rpc_call *rpc, const void *req)
 {
     struct call *c = arg;
-    const char *ours = server_cfg(c->s)->region;
+    const struct server_config *cfg = server_cfg(c->s);
+    const char *region = str_or(c->env->region, cfg->region);
     struct err e = ERR_INIT;
     bool there;
 
     (void)rpc;
     (void)req;
-    if (!str_eq(str_or(c->env->region, ours), ours))
-        region_start(c);
+    if ((c->method->flags & RPC_REPLICATED) && str_eq(region, cfg->region))
+        region = cfg->authoritative_region;
+    if (!str_eq(region, cfg->region))
+        region_start(c, region);
     else if (check_place(c, &there, &e) < 0 || authorize(c, &e) < 0)
         call_fail(c, &e);
     else if (there)

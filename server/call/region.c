@@ -244,11 +244,12 @@ region_give_up(struct call *c)
 }
 
 void
-region_start(struct call *c)
+region_start(struct call *c, const char *region)
 {
     struct rpc_envelope env = *c->env;
     struct err e = ERR_INIT;
     struct region *r = NULL;
+    env.region = region;
     if (env.hops > 0)
         (void)no_path(&e, ": it was passed on to a server that is of another one");
     else
@@ -272,6 +273,14 @@ region_start(struct call *c)
                rpc_link_open(rpc_client_link(r->client), &q, stream_opened, x), stream_ended, x);
     else
         x->id = rpc_send(r->client, &q, region_answered, x);
+}
+
+struct rpc_client *
+server_region_client(struct server *s, const char *region, struct err *e)
+{
+    struct region *r = region_of(s, region, e);
+
+    return r != NULL ? r->client : NULL;
 }
 
 void

@@ -96,6 +96,10 @@ struct fsm_result *fsm_refused(const void *ctx, uint64_t index, const struct err
  * effect. Shut by the gate (S6), or since the node's pool is not there. */
 bool fsm_gate_shut(struct state_txn *t, void *ctx, const char *node_id);
 
+/* Adds to *why, owned by ctx, who uses an object with a name, so that it may not go. */
+void fsm_object_uses(struct state_txn *t, void *ctx, enum state_table table, const char *name,
+                     const char *region, struct str_list *why);
+
 /* The objects that the collector may take, whatever their age, as `t` has it; asked again when its
  * entry is applied. `j`: the job as registered, NULL: there is none. */
 /* Over on both sides, or on the client's when the job is not wanted any more (else what ended by

@@ -15,6 +15,16 @@ static keeps_fn *const keeps[STATE_TABLES] = {
 #undef KEPT
 };
 
+void
+fsm_object_uses(struct state_txn *t, void *ctx, enum state_table table, const char *name,
+                const char *region, struct str_list *why)
+{
+    struct apply a = {.ctx = ctx, .tmp = ctx, .t = t};
+
+    if (keeps[table] != NULL)
+        keeps[table](&a, name, region, why);
+}
+
 static int
 put_objects(struct apply *a, enum state_table table, const struct type *t,
             const struct object_list *l)
@@ -30,6 +40,8 @@ delete_objects(struct apply *a, enum state_table table, const char *words,
 {
     struct str_list why = {NULL, 0};
 
+    for (size_t i = 0; i < in->elsewhere.n; i++)
+        list_add(a->tmp, why, in->elsewhere.v[i]);
     for (size_t i = 0; i < in->names.n; i++) {
         const char *name = in->names.v[i];
         if (state_row_bytes(a->t, table, (struct state_key){.a = name}) == 0)
@@ -57,7 +69,7 @@ intent_objects_init(struct apply *a, const struct empty *in)
     return 0;
 }
 
-#define OBJECT(TABLE, id, type, TYPE, table, words, list, put, one, file, replicated)              \
+#define OBJECT(TABLE, id, type, TYPE, table, words, list, put, one, file)                          \
     int intent_##type##_upsert(struct apply *a, const struct type##_upsert *in)                    \
     {                                                                                              \
         return put_objects(a, STATE_##TABLE, &type_##type, (const struct object_list *)in);        \

@@ -74,4 +74,21 @@ debts_end(struct leader *l)
     debts_stop(l->debts);
 }
 
-const struct controller debts_row = {.init = debts_init, .begin = debts_begin, .end = debts_end};
+/* Owes what the state does not have yet: the id of a cluster of several servers, so that no server
+ * starts with the log of one and the consent to another (server/peer/found.h); and the built-in
+ * objects. */
+static void
+debts_on_leader(struct leader *l, struct state_txn *t)
+{
+    auto_mem void *tmp = mem_ctx("debts");
+    const char *id = server_cluster(l->s);
+    struct cluster_metadata m = {.cluster_id = id};
+
+    if (id[0] != '\0' && state_cluster(t, tmp) == NULL)
+        leader_owe(l, &(struct intent){.cluster_metadata = &m});
+    if (!state_has_built_ins(t))
+        leader_owe(l, &(struct intent){.objects_init = &(struct empty){0}});
+}
+
+const struct controller debts_row = {
+    .init = debts_init, .on_leader = debts_on_leader, .begin = debts_begin, .end = debts_end};

@@ -37,7 +37,11 @@ get_object(struct read *r, struct state_txn *t, struct err *e)
 
 /* --- writes --- */
 
-enum { HASH_BYTES = 32 };
+enum {
+    HASH_BYTES = 32,
+    DELETE_REASONS_MAX = 512,
+    DELETE_ASK_MS = 5000,
+};
 
 /* Hashes what people have said of it, so equal objects hash equally in every region. */
 static void
@@ -55,17 +59,6 @@ set_hash(const void *ctx, const struct type *t, void *obj)
     *to = (struct bytes){mem_dup(ctx, hash, n), n};
 }
 
-static int
-check_request(struct write *w, const char *what, size_t n, struct err *e)
-{
-    const struct rpc_method *m = rpc_call_method(w->call);
-
-    if (n == 0)
-        return err_set(e, -ERR_INVALID, "must specify at least one %s%s",
-                       object_kind_of(m->id)->words, what);
-    return codec_check(m->req, w->req, e);
-}
-
 static void
 set_intent(struct write *w, void *in)
 {
@@ -73,9 +66,6 @@ set_intent(struct write *w, void *in)
 #define OBJECT(TABLE, id, type, TYPE, ...)                                                         \
     case RPC_##TYPE##_UPSERT:                                                                      \
         w->in.type##_upsert = in;                                                                  \
-        break;                                                                                     \
-    case RPC_##TYPE##_DELETE:                                                                      \
-        w->in.type##_delete = in;                                                                  \
         break;
         API_OBJECTS(OBJECT)
 #undef OBJECT
@@ -93,7 +83,9 @@ prepare_upsert(struct write *w, struct state_txn *t, struct err *e)
     struct object_list *put = (struct object_list *)type_new(w->ctx, m->req);
 
     (void)t;
-    if (check_request(w, "", asked->n, e) < 0)
+    if (asked->n == 0)
+        return err_set(e, -ERR_INVALID, "must specify at least one %s", k->words);
+    if (codec_check(m->req, w->req, e) < 0)
         return e->code;
     for (size_t i = 0; i < asked->n; i++) {
         void *obj = codec_clone(w->ctx, k->type, asked->v[i]);
@@ -109,26 +101,206 @@ prepare_upsert(struct write *w, struct state_txn *t, struct err *e)
     return 0;
 }
 
-static int
-prepare_delete(struct write *w, struct state_txn *t, struct err *e)
-{
-    const struct object_kind *k = object_kind_of(rpc_call_method(w->call)->id);
-    const struct object_delete *req = w->req;
-    struct object_delete *in = mem_new(w->ctx, struct object_delete);
+/* --- deletions --- */
 
-    (void)t;
-    if (check_request(w, " to delete", req->names.n, e) < 0)
-        return e->code;
-    for (size_t i = 0; i < req->names.n; i++) {
-        void *named = type_new(w->ctx, k->type);
-        *(const char **)type_member(k->type, named, "Name") = req->names.v[i];
-        if (k->check(named, true, e) < 0)
-            return e->code;
+/* A deletion asks the other regions first who uses the objects there; what they say goes into the
+ * entry, so that a refusal names all reasons at once. */
+struct deletion {
+    struct server *s;
+    struct gate *gate;
+    struct rpc_call *call;
+    const struct object_kind *kind;
+    struct object_delete *in;
+    size_t asked;   /* regions that have not answered */
+    struct err err; /* one that does not answer; code 0: all have */
+};
+
+static void
+deletion_end(struct deletion *d, const struct err *e, uint64_t index)
+{
+    struct rpc_call *call = d->call;
+    struct err why = e != NULL ? *e : (struct err)ERR_INIT;
+
+    gate_unref(d->gate); /* *d is memory of the call */
+    if (e != NULL)
+        rpc_fail(call, &why);
+    else
+        rpc_reply(call, &(struct write_response){.index = index});
+}
+
+static void
+deletion_written(void *arg, const struct err *e, uint64_t index, struct fsm_result *res)
+{
+    (void)res;
+    deletion_end(arg, e, index);
+}
+
+static void
+set_delete_intent(struct intent *in, enum rpc_id id, struct object_delete *req)
+{
+    switch ((int)id) {
+#define OBJECT(TABLE, id, type, TYPE, ...)                                                         \
+    case RPC_##TYPE##_DELETE:                                                                      \
+        in->type##_delete = req;                                                                   \
+        break;
+        API_OBJECTS(OBJECT)
+#undef OBJECT
+    default:
+        ASSERT(false);
     }
-    *in = (struct object_delete){.names = req->names, .region = server_cfg(w->s)->region};
-    set_intent(w, in);
+}
+
+static void
+deletion_propose(struct deletion *d)
+{
+    struct intent in = {0};
+    struct err e = ERR_INIT;
+
+    if (gate_is_closed(d->gate))
+        err_set(&e, -ERR_UNAVAILABLE, "the server is stopping");
+    else if (d->err.code != 0)
+        e = d->err;
+    if (e.code != 0) {
+        deletion_end(d, &e, 0);
+        return;
+    }
+    set_delete_intent(&in, d->kind->delete, d->in);
+    server_propose(d->s, &in, HOME_LOOP, deletion_written, d);
+}
+
+static void
+region_has_answered(void *arg, const struct err *e, const void *resp)
+{
+    struct deletion *d = arg;
+    const struct object_uses_response *r = resp;
+
+    if (e != NULL)
+        err_set(&d->err, e->code,
+                "another region does not say whether the %s is used there: %.300s", d->kind->words,
+                e->text);
+    for (size_t i = 0; e == NULL && i < r->uses.n && d->in->elsewhere.n < DELETE_REASONS_MAX; i++)
+        list_add(d->in, d->in->elsewhere, mem_strdup(d->in, r->uses.v[i]));
+    if (--d->asked == 0)
+        deletion_propose(d);
+}
+
+static void
+ask_regions(struct deletion *d)
+{
+    const char *ours = server_cfg(d->s)->region;
+    const struct object_uses_request req = {d->kind->table, d->in->names};
+    struct str_list regions = server_regions(d->s, d->in);
+
+    d->asked = 1;
+    for (size_t i = 0; i < regions.n; i++) {
+        if (str_eq(regions.v[i], ours))
+            continue;
+        struct rpc_envelope env = {.region = regions.v[i], .hops = 1};
+        struct rpc_request q = {RPC_OBJECT_USES, &req, &env, DELETE_ASK_MS, NULL};
+        struct rpc_client *there = server_region_client(d->s, regions.v[i], &d->err);
+        if (there == NULL) {
+            (void)err_prefix(&d->err, "region \"%s\"", regions.v[i]);
+            continue;
+        }
+        d->asked++;
+        rpc_send(there, &q, region_has_answered, d);
+    }
+    if (--d->asked == 0)
+        deletion_propose(d);
+}
+
+static void
+delete_objects(void *arg, struct rpc_call *call, const void *p)
+{
+    const struct object_delete *req = p;
+    struct deletion *d = mem_new(rpc_call_ctx(call), struct deletion);
+    struct err e = ERR_INIT;
+
+    *d = (struct deletion){.s = arg, .call = call, .err = ERR_INIT};
+    d->kind = object_kind_of(rpc_call_method(call)->id);
+    d->in = mem_new(d, struct object_delete);
+    *d->in = (struct object_delete){.names = req->names, .region = server_cfg(d->s)->region};
+    if (req->names.n == 0)
+        err_set(&e, -ERR_INVALID, "must specify at least one %s to delete", d->kind->words);
+    else
+        (void)codec_check(&type_object_delete, req, &e);
+    for (size_t i = 0; e.code == 0 && i < req->names.n; i++) {
+        void *named = type_new(d, d->kind->type);
+        *(const char **)type_member(d->kind->type, named, "Name") = req->names.v[i];
+        (void)d->kind->check(named, true, &e);
+    }
+    if (e.code != 0) {
+        rpc_fail(call, &e);
+        return;
+    }
+    d->gate = gate_ref(server_gate(d->s));
+    ask_regions(d);
+}
+
+static int
+uses_run(struct read *r, struct state_txn *t, struct err *e)
+{
+    const struct object_uses_request *req = r->req;
+    struct object_uses_response *resp = read_resp(r);
+    enum state_table table = STATE_TABLES;
+
+#define OBJECT(TABLE, id, type, TYPE, name, ...)                                                   \
+    if (str_eq(req->table, name))                                                                  \
+        table = STATE_##TABLE;
+    API_OBJECTS(OBJECT)
+#undef OBJECT
+    if (table == STATE_TABLES)
+        return err_set(e, -ERR_UNSUPPORTED, "this region knows no \"%.64s\"",
+                       str_or(req->table, ""));
+    for (size_t i = 0; i < req->names.n; i++)
+        fsm_object_uses(t, resp, table, req->names.v[i], server_cfg(r->s)->region, &resp->uses);
+    r->index = state_applied(t);
     return 0;
 }
+
+const struct read_row read_object_uses = {.tables = STATE_BIT(STATE_JOBS), .run = uses_run};
+
+/* --- what other regions follow --- */
+
+static void
+export_table(const struct read *r, struct state_txn *t, enum state_table table,
+             struct objects_export *resp, struct object_list *rows)
+{
+    const struct objects_export_request *req = r->req;
+    const struct type *type = state_type(table);
+    struct state_iter *it = state_ids(t, r->ctx, table, NULL);
+
+    for (void *obj; (obj = state_next(it, resp)) != NULL;) {
+        const char *name = *(const char **)type_member(type, obj, "Name");
+        list_add(resp, resp->names, mem_printf(resp, "%s/%s", type->name, name));
+        if (*(const uint64_t *)type_member(type, obj, "ModifyIndex") >= req->since)
+            list_add(resp, *rows, obj);
+        else
+            talloc_free(obj);
+    }
+}
+
+static int
+export_run(struct read *r, struct state_txn *t, struct err *e)
+{
+    struct objects_export *resp;
+
+    if (endpoint_objects_there(t, e) < 0)
+        return e->code;
+    resp = read_resp(r);
+#define OBJECT(TABLE, type, TYPE, member)                                                          \
+    export_table(r, t, STATE_##TABLE, resp, (struct object_list *)&resp->member);
+    API_REPLICATED_OBJECTS(OBJECT)
+#undef OBJECT
+    r->index = state_index(t, r->row->tables);
+    return 0;
+}
+
+const struct read_row read_object_export = {.tables = 0
+#define OBJECT(TABLE, ...) | STATE_BIT(STATE_##TABLE)
+                                            API_REPLICATED_OBJECTS(OBJECT),
+#undef OBJECT
+                                            .run = export_run};
 
 /* --- the rows --- */
 
@@ -139,7 +311,9 @@ prepare_delete(struct write *w, struct state_txn *t, struct err *e)
         .tables = STATE_BIT(STATE_##TABLE), .about = WATCH_##TYPE, .run = get_object};             \
     const struct write_row write_##type##_upsert = {prepare_upsert, write_reply_index,             \
                                                     .here = true};                                 \
-    const struct write_row write_##type##_delete = {prepare_delete, write_reply_index,             \
-                                                    .here = true};
+    void call_##type##_delete(void *arg, struct rpc_call *call, const void *req)                   \
+    {                                                                                              \
+        delete_objects(arg, call, req);                                                            \
+    }
 API_OBJECTS(OBJECT)
 #undef OBJECT

@@ -85,6 +85,7 @@ struct state_types {
     STATE_ROWS(ROW)
 #undef ROW
 };
+const struct type *state_type(enum state_table table);
 /* state_get(t, ctx, JOBS, ns, id). */
 #define state_get(t, ctx, TABLE, ...)                                     \
     ((__typeof__(((struct state_types *)0)->TABLE))state_get_row(         \

@@ -65,6 +65,12 @@ const struct index_row index_rows[STATE_INDEXES_N] = {
 #undef INDEX
 };
 
+const struct type *
+state_type(enum state_table table)
+{
+    return table_rows[table].type;
+}
+
 /* --- keys --- */
 
 uint64_t

@@ -62,7 +62,7 @@
     API_OBJECTS(OBJECT_ROW)
 
 /* The row of a kind of objects with a name; ROW is a macro of who asks for the rows. */
-#define OBJECT_ROW(TABLE, id, type, TYPE, table, words, list, put, one, file, replicated)          \
+#define OBJECT_ROW(TABLE, id, type, TYPE, table, words, list, put, one, file)                      \
     ROW(TABLE, id, type, table, KEY(STR(type, name)),                                              \
         WATCHES(ABOUT(WATCH_##TYPE, STR(type, name))), NULL)
 
