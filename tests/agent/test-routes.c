@@ -91,10 +91,10 @@ static struct answer *
 ask_n(const char *method, const char *target, const void *body, size_t n)
 {
     struct http_ask a = {.method = method, .target = target, .body = body, .body_len = n,
-                         .timeout_ms = 10000, .done = answered, .arg = &got};
+                         .timeout_ms = 60000, .done = answered, .arg = &got};
     memset(&got, 0, sizeof(got));
     http_send(client, &a);
-    ck_assert(loop_run_until(loop, &got.done, 10000));
+    ck_assert(loop_run_until(loop, &got.done, 60000));
     return &got;
 }
 
