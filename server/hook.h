@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where tests hold a server: only in a build with --enable-fault-injection. In any other build what
- * stands here is empty, and no symbol of the program begins with test_hook_ (make check-exports
- * looks).
+ * The places where tests hold a server: only in a build with --enable-fault-injection, by the
+ * files of tests/hooks/. In any other build what stands here is empty, and no symbol of the program
+ * begins with test_hook_ (make check-exports looks).
  *
  * A point is "METHOD:propose" (a write, between the handler's read of the state and its log entry),
  * "METHOD:apply" (its entry, and all behind this in the log), "METHOD:reply" (a write when done, or
