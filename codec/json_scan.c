@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
 
@@ -311,6 +312,7 @@ json_number_float(struct json_reader *r, const struct json_number *n, double *re
         return 0;
     }
     char t[1025];
+    ASSERT(n->n < sizeof(t));
     memcpy(t, n->s, n->n);
     t[n->n] = 0;
     if (num_parse_f64(t, ret))
@@ -358,6 +360,7 @@ json_next(struct json_reader *r, char close)
         return 1;
     }
     if (r->p < r->end && *r->p == close) {
+        ASSERT(r->d.depth > 0);
         r->p++;
         r->d.depth--;
         return 0;
@@ -388,6 +391,7 @@ json_empty(struct json_reader *r, char close)
     json_space(r);
     if (r->p >= r->end || *r->p != close)
         return false;
+    ASSERT(r->d.depth > 0);
     r->p++;
     r->d.depth--;
     return true;

@@ -264,6 +264,7 @@ agent_child(struct run *u, pid_t parent)
     argv[n++] = (char *)(uintptr_t)u->policy->run_dir;
     for (int i = 1; i < s->argc; i++)
         argv[n++] = s->argv[i];
+    ASSERT(n == (size_t)s->argc + 3); /* and a NULL */
     int r = drop_privilege(u);
     if (r < 0)
         child_failed("the agent", -r);

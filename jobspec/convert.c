@@ -356,6 +356,7 @@ convert_list(struct conv *c, const struct vtype *t, struct value *v)
         for (size_t i = 1; i < out->list.n; i++)
             if (!value_same(out->list.v[n - 1], out->list.v[i]))
                 out->list.v[n++] = out->list.v[i];
+        ASSERT(n <= out->list.n);
         out->list.n = n;
     }
     return out;

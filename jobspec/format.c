@@ -189,6 +189,7 @@ format_indent(struct format *f)
             depth -= open[depth - 1] == 0;
         }
         f->v[l->lead].blanks = (uint32_t)(INDENT * depth);
+        ASSERT(depth <= k);
         if (n > 0)
             open[depth++] = n;
     }

@@ -242,6 +242,7 @@ spread_shared(struct job_decoder *jd, struct job *job)
     job->task_groups = jd->alone;
     for (size_t i = 0; i < groups.n; i++)
         list_add(ctx, job->task_groups, groups.v[i]);
+    ASSERT(job->task_groups.n == jd->alone.n + groups.n);
     for (const struct group_shared *s = jd->groups; s != NULL; s = s->next)
         normalize_share(ctx, s->group, &s->shared);
     for (size_t i = 0; i < job->task_groups.n; i++)

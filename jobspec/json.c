@@ -144,6 +144,7 @@ json_string(struct json *j, size_t *ret_n)
             return json_bad(j, "This escape is not known in JSON.");
         }
     }
+    ASSERT(n <= max);
     json_step(j, 1);
     *ret_n = n;
     return out;

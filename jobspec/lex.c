@@ -213,6 +213,7 @@ next_quoted(struct lexer *lx, struct token *t)
 {
     struct lex_level *lv = &lx->stack[lx->level];
     if (lex_peek(lx, 0) == '"') {
+        ASSERT(lx->level > 0);
         lx->level--;
         lex_finish(lx, t, TOK_CQUOTE, 1);
         return;
@@ -270,6 +271,7 @@ next_heredoc(struct lexer *lx, struct token *t)
     struct lex_level *lv = &lx->stack[lx->level];
     size_t len = lv->bol ? heredoc_end(lx, lv) : 0;
     if (len > 0) {
+        ASSERT(lx->level > 0);
         lx->level--;
         lex_finish(lx, t, TOK_CHEREDOC, len);
         return;
@@ -434,6 +436,7 @@ next_normal(struct lexer *lx, struct token *t)
         return;
     }
     if (lv->interp && lv->braces == 0 && (c == '}' || (c == '~' && lex_peek(lx, 1) == '}'))) {
+        ASSERT(lx->level > 0);
         lx->level--;
         lex_finish(lx, t, TOK_TEND, c == '}' ? 1 : 2);
         t->trim = c == '~';

@@ -40,6 +40,7 @@ static struct value *
 make_int(const void *ctx, int64_t i, mpfr_prec_t bits)
 {
     struct value *v = value_int(ctx, i);
+    ASSERT(bits > 0);
     v->form = bits == NUMBER_BITS ? 0 : (uint32_t)bits;
     return v;
 }

@@ -49,6 +49,7 @@ digit_at(const struct digits *x, size_t i)
 static void
 round_digits(struct digits *x, size_t n, bool up)
 {
+    ASSERT(n <= x->n);
     x->n = n;
     while (up && x->n > 0 && x->d[x->n - 1] == '9')
         x->n--;
@@ -66,6 +67,7 @@ round_digits(struct digits *x, size_t n, bool up)
 static bool
 nearer_up(const struct digits *x, size_t n)
 {
+    ASSERT(n < x->n);
     if (x->d[n] == '5' && n + 1 == x->n)
         return n > 0 && (x->d[n - 1] - '0') % 2 != 0;
     return x->d[n] >= '5';

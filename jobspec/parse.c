@@ -35,6 +35,7 @@ parse_enter(struct parser *p)
 void
 parse_leave(struct parser *p)
 {
+    ASSERT(p->depth > 0);
     p->depth--;
 }
 

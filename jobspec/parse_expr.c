@@ -486,6 +486,7 @@ parse_expr_precedence(enum tok_type t)
 static struct expr *
 parse_binary(struct parser *p, int min)
 {
+    ASSERT(min >= 1 && min <= 7); /* one level per precedence, and past the last */
     struct expr *left = parse_unary(p);
     while (left != NULL) {
         int prec = parse_expr_precedence(p->tok.type);

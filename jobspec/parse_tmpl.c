@@ -322,6 +322,7 @@ static bool
 nest_text(struct parser *p, struct parts *ps, struct expr *e)
 {
     auto_buf struct buf b = BUF_INIT(HCL_SOURCE_MAX + 1);
+    ASSERT(ps->at < ps->n);
     struct hcl_range r = ps->v[ps->at].r;
     while (ps->at < ps->n && ps->v[ps->at].kind == PART_TEXT) {
         buf_put(&b, ps->v[ps->at].s, ps->v[ps->at].n);

@@ -65,6 +65,7 @@ vars_declare(struct vars *vs, const char *name, const struct hcl_range *r)
     }
     if ((vs->n & (vs->n - 1)) == 0)
         mem_resize(vs->ev->ctx, vs->v, struct var, vs->n > 0 ? vs->n * 2 : 1);
+    ASSERT(vs->n < HCL_VARIABLES_MAX);
     v = &vs->v[vs->n++];
     memset(v, 0, sizeof(*v));
     v->name = name;

@@ -139,6 +139,7 @@ map_rows(struct bpf_net *b)
 static struct bpf_net_header
 header_of(const struct bpf_net *b)
 {
+    ASSERT(b->shards > 0 && b->n_rows == (BPF_SLOTS_MAX + 1) * b->shards);
     return (struct bpf_net_header){.magic = BPF_NET_MAGIC,
                                    .rows = b->n_rows,
                                    .shards = b->shards,

@@ -167,6 +167,7 @@ find_huge(int dirfd, struct cgroup_root *r)
         memcpy(r->huge.size[r->huge.n], d->d_name + 8, n);
         r->huge.size[r->huge.n++][n] = 0;
     }
+    ASSERT(r->huge.n <= ARRAY_LEN(r->huge.size));
     (void)closedir(dir);
 }
 

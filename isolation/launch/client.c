@@ -134,8 +134,10 @@ unlink_pending(struct warden_client *c, struct pending *p)
     *at = p->next;
     if (c->tail == &p->next)
         c->tail = at;
+    ASSERT(c->outstanding > 0 && c->n_failed >= (p->failed != 0));
     c->outstanding--;
     c->n_failed -= p->failed != 0;
+    ASSERT(p->packet == NULL || c->unsent >= p->n);
     if (p->packet != NULL)
         c->unsent -= p->n;
 }

@@ -441,6 +441,7 @@ policy_user(const struct policy *p, const struct launch_spec *s, bool inside,
 {
     auto_mem void *ctx = mem_ctx("denied");
     struct str_list denied = {0};
+    ASSERT(!inside || policy_range_count(p) > 0);
     denied_users(ctx, p, inside, &denied);
     const char *name = !str_empty(s->user) ? s->user
                        : s->isolated       ? USER_DEFAULT

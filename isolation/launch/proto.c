@@ -379,6 +379,7 @@ proto_check(const struct warden_request *r, enum proto_phase phase, struct err *
     if (r->op == 0 || r->op >= WARDEN_OP_END)
         return err_set(e, -ERR_INVALID, "unknown request %llu", (unsigned long long)r->op);
     const struct row *row = &rows[r->op];
+    ASSERT(row->name != NULL); /* a gap in the numbers of ops.def */
     if ((row->phases & phase) == 0)
         return err_set(e, -ERR_INVALID, "%s is not allowed now", row->name);
     unsigned f = proto_fields(r);

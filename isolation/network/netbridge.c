@@ -35,7 +35,8 @@ enum { HEX_DIGITS = 8, ALIAS_MAX = 255 };
 void
 netbridge_port(char out[NET_NAME_MAX], uint32_t addr)
 {
-    (void)snprintf(out, NET_NAME_MAX, PORT_PREFIX "%08x", addr);
+    int n = snprintf(out, NET_NAME_MAX, PORT_PREFIX "%08x", addr);
+    ASSERT(n > 0 && n < NET_NAME_MAX);
 }
 
 void

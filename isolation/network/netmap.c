@@ -61,6 +61,7 @@ netmap_begin(struct batch *b, struct msg *m, uint16_t type, uint16_t flags)
 static void
 netmap_end(struct batch *b, const struct msg *m)
 {
+    ASSERT(m->h->nlmsg_len <= sizeof(m->buf));
     if (b->len + m->h->nlmsg_len > b->size) {
         b->size = (b->len + m->h->nlmsg_len) * 2 + BATCH_SPARE;
         mem_resize(b->ctx, b->buf, char, b->size);

@@ -466,6 +466,7 @@ make_roots(const void *ctx, struct base *b, const char *const *roots, size_t n, 
     for (size_t i = 0; i < n && r == 0; i++) {
         if (str_prefix(roots[i], "/etc/"))
             continue; /* in the /etc template */
+        ASSERT(b->n_roots < n);
         r = make_root(ctx, b, roots[i], &b->roots[b->n_roots], e);
         if (r == 0)
             b->n_roots++;

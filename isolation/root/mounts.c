@@ -71,6 +71,7 @@ add_string(struct builder *b, const char *s)
         b->size = (b->used + n) * 2;
         mem_resize(b->ctx, b->strings, char, b->size);
     }
+    ASSERT(b->used + n <= b->size);
     memcpy(b->strings + b->used, s, n);
     b->used += n;
     return (uint32_t)(b->used - n);

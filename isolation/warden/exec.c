@@ -175,6 +175,7 @@ clone_joiner(struct warden *w, struct join *j, struct wexec *x, int status, stru
 static void
 exec_set_deadline(struct warden *w, struct wexec *x, int64_t at_ns)
 {
+    ASSERT(x->deadline_ns == 0 || w->n_exec_deadlines > 0);
     w->n_exec_deadlines += at_ns != 0;
     w->n_exec_deadlines -= x->deadline_ns != 0;
     x->deadline_ns = at_ns;

@@ -438,6 +438,7 @@ open_trees(struct launch *l, uint32_t upto, struct err *e)
     struct mounts_fail f = {0};
     if (l->mounts == NULL)
         return 0;
+    ASSERT(upto <= MOUNTS_TREES_MAX && l->n_trees <= upto);
     int r = mounts_open(l->mounts, l->userns, upto, l->trees, &l->n_trees, &f);
     return r < 0 ? err_errno(e, -r, "build the root: %s: %s",
                              mounts_describe(l->ctx, l->mounts, f.op), f.what)

@@ -291,6 +291,7 @@ main_run(const char *policy, struct err *e)
         pad_stop(w);
         return r; /* the program ends */
     }
+    ASSERT(w->root || w->cgroup.fd < 0); /* limits are root's */
     files_empty_trash(w);
     log_info(ROOM, "ready", "run_dir", w->policy->run_dir, "exec",
              w->can.exec.ok ? "yes" : w->can.exec.why, "cgroup",

@@ -111,6 +111,7 @@ fn_merge(struct call *c)
         for (size_t k = 0; m->kind == VALUE_MAP && k < m->map.n; k++)
             pairs[at++] = m->map.v[k];
     }
+    ASSERT(at <= n);
     struct value *out = ev_map(c->ev, &c->e->r, pairs, at);
     if (out != NULL && maps)
         out->form = FORM_MAP;

@@ -67,6 +67,7 @@ eval_args(struct call *c)
         arg_error(c, e->n - 1, "only a list can be expanded with \"...\"");
         return false;
     }
+    ASSERT(e->n > 0);
     c->n = e->n - 1 + last->list.n;
     if (!ev_charge(c->ev, &e->r, c->n, c->n * sizeof(void *)))
         return false;

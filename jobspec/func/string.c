@@ -448,6 +448,7 @@ static bool
 put_verb(struct call *c, struct buf *b, const struct spec *sp)
 {
     bool truth = false;
+    ASSERT(sp->arg < c->n);
     if (sp->verb != 'v' && arg_null(c, sp->arg))
         return false;
     switch (sp->verb) {

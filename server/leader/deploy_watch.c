@@ -142,6 +142,7 @@ deploy_watch_decide(struct pass *p, struct look *k, struct state_txn *t, const s
     struct evaluation *e = rollback_eval(p, p->l->env, t, d);
     struct intent *in = k->intents;
 
+    ASSERT(k->n_intents < ARRAY_LEN(k->intents));
     if (k->out.fails != NULL) {
         struct intent_deployment_update *up = mem_new(p, struct intent_deployment_update);
         up->update = mem_new(p, struct deployment_status_update);

@@ -167,6 +167,7 @@ pass_stored(void *arg, const struct err *e, uint64_t index, struct fsm_result *r
         if (!gate_is_closed(p->gate))
             p->d->again = true;
     }
+    ASSERT(p->waits > 0);
     if (--p->waits == 0)
         pass_end(p);
 }

@@ -151,6 +151,7 @@ gc_find(const void *ctx, struct state_txn *t, const struct gc_ages *ages, int64_
     find_jobs(&f);
     find_deployments(&f);
     find_nodes(&f);
+    ASSERT(f.due > now_ns); /* what is due is taken */
     *ret_due_ns = f.due;
     return f.out->evals.n + f.out->allocs.n + f.out->jobs.n + f.out->nodes.n +
                    f.out->deployments.n > 0 ? f.out : NULL;

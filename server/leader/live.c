@@ -91,6 +91,7 @@ live_drains(const struct live *l, const char *id)
 void
 live_node(struct live *l, const struct node *n)
 {
+    ASSERT(l->n_draining >= live_drains(l, n->id));
     l->n_draining -= live_drains(l, n->id);
     l->n_draining += n->drain_strategy != NULL;
     node_table_put(l->nodes, node_facts_new(n));

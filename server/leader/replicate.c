@@ -220,6 +220,7 @@ round_written(void *arg, const struct err *e, uint64_t index, struct fsm_result 
         round_free(x);
         return;
     }
+    ASSERT(x->at < x->changes.n); /* one answer for each entry */
     const char *deleted = x->changes.v[x->at++].deleted;
     if (e != NULL && deleted == NULL) {
         x->r->since = 0;

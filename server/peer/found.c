@@ -81,6 +81,7 @@ found_tell(struct found *f, const char *what, const char *name)
 static void
 found_ready(struct found *f)
 {
+    ASSERT(f->cluster[0] != '\0'); /* ready() is told its id */
     f->is_ready = true;
     f->o.ready(f->o.arg, f->cluster);
 }
@@ -92,6 +93,7 @@ found_keep(struct found *f, const char *cluster, uint64_t founder, struct err *e
 {
     char text[128];
     int n = snprintf(text, sizeof(text), "%s %" PRIu64 "\n", cluster, founder);
+    ASSERT(uuid_valid(cluster) && n > 0 && (size_t)n < sizeof(text));
     int rc = file_write_atomic(AT_FDCWD, f->path, text, (size_t)n, 0600);
     if (rc < 0)
         return err_errno(e, -rc, "write '%s'", f->path);

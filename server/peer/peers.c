@@ -116,6 +116,7 @@ our_cluster(struct peers *p, char out[WIRE_CLUSTER_MAX + 1])
 static void
 conn_closed(struct peers *p)
 {
+    ASSERT(p->open > 0);
     if (--p->open == 0 && p->stopping)
         loop_stop(p->loop);
 }
@@ -318,6 +319,7 @@ link_send(struct link *l, struct out *x)
 {
     if (l->state == LINK_UP && peer_conn_queued(l->conn) < PEER_QUEUE_BYTES)
         peer_conn_send(l->conn, &x->body);
+    ASSERT(l->n_early <= PEER_EARLY_N);
     if (l->state == LINK_UP || l->n_early == PEER_EARLY_N) {
         out_free(x);
         return;
@@ -339,6 +341,7 @@ guest_closed(void *arg, int code)
     while (*at != g)
         at = &(*at)->next;
     *at = g->next;
+    ASSERT(p->n_guests > 0);
     p->n_guests--;
     env_timer_stop(&p->env, g->timer);
     mem_free(g);

@@ -110,6 +110,7 @@ prepare_registration(struct write *w, struct state_txn *t, const struct job_regi
 
     if (job_admit_or_refuse(w, t, req->job, &a, e) < 0 || check_registration(&a, req, e) < 0)
         return e->code;
+    ASSERT(a.job != NULL);
     job_preserve(w->ctx, a.job, a.old, req);
     a.job->submit_time = env_wall_ns(server_env(w->s));
     struct intent_job_register *jr = mem_new(w->ctx, struct intent_job_register);

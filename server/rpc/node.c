@@ -117,6 +117,7 @@ prepare_update_status(struct write *w, struct state_txn *t, struct err *e)
     struct leader *l = server_leader(w->s);
     const struct node *n = w->node;
 
+    ASSERT(n != NULL); /* prove_node() has let it through */
     if (!str_eq(req->status, NODE_READY) && !str_eq(req->status, NODE_INIT))
         return err_set(e, -ERR_INVALID, "a node may ask to be ready or initializing, not \"%.64s\"",
                        str_or(req->status, ""));

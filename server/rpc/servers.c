@@ -123,6 +123,7 @@ wait_look(void *arg)
 static void
 wait_more(struct wait *w)
 {
+    ASSERT(w->timer == NULL); /* only a look asks for more */
     w->timer = env_timer(server_env(w->s), LOOK_MS, wait_look, w);
 }
 

@@ -14,6 +14,7 @@
 #include "api/away.h"
 #include "api/eval.h"
 #include "api/terms.h"
+#include "common/mem.h"
 #include "server/sched/away.h"
 #include "server/sched/classify.h"
 #include "server/sched/alloc/reschedule.h"
@@ -373,6 +374,7 @@ classify_all(struct group_run *g)
     for (size_t i = 0; i < g->n; i++) {
         struct item *it = &g->v[i];
         it->class = it->stopped ? CLASS_IGNORE : classify_item(g, it);
+        ASSERT(it->class <= CLASS_REPLACE && !it->canary);
         it->index = name_index(it->a->name);
         g->rg.had_running |= !of_older(g, it->a);
         bool old = it->class == CLASS_IGNORE;

@@ -232,6 +232,7 @@ slot_add(struct node_set *t, uint32_t h, uint32_t row)
 {
     size_t i = h & (t->n_slots - 1);
 
+    ASSERT(t->n_filled < t->n_slots); /* or the search for an empty one has no end */
     while (t->slots[i].row != SLOT_EMPTY)
         i = (i + 1) & (t->n_slots - 1);
     t->slots[i] = (struct node_slot){h, row};
@@ -418,6 +419,7 @@ node_table_remove(struct node_table *t, const char *id)
     node_facts_unref(t->facts[row]);
     t->set->facts[row] = NULL;
     t->set->takes_work[row] = false;
+    ASSERT(t->set->live > 0);
     t->set->live--;
 }
 

@@ -197,6 +197,7 @@ port_alias(const struct node *n, const struct port *port)
 static struct addr *
 addr_by_alias(const struct ports *p, const char *alias, size_t *from)
 {
+    ASSERT(*from <= p->n);
     for (; alias != NULL && *from < p->n; (*from)++)
         if (str_eq(p->v[*from]->alias, alias))
             return p->v[(*from)++];

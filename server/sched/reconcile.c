@@ -13,6 +13,7 @@
 
 #include "api/away.h"
 #include "api/terms.h"
+#include "common/mem.h"
 #include "server/sched/away.h"
 #include "server/sched/classify.h"
 #include "server/sched/reconcile.h"
@@ -58,6 +59,7 @@ stop_replaced(struct group_run *g, int64_t excess)
             stop_item(g, it, DESC_NOT_NEEDED, NULL);
             n++;
         }
+    ASSERT(n <= excess);
     return n;
 }
 
@@ -197,6 +199,7 @@ static void
 place_migrated(struct group_run *g, struct item *it)
 {
     stop_item(g, it, DESC_MIGRATING, NULL);
+    ASSERT(g->du->stop > 0);
     g->du->stop--;
     g->du->migrate++;
     if (FLAG(it->a, migrate_disable_placement) || it->covered || g->held)

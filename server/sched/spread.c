@@ -150,6 +150,7 @@ buckets_open(const void *ctx, struct spread_set *s, size_t n_rows)
             memcpy(&s->of[s->n_buckets * s->n], of, s->n * sizeof(*of));
             slots[i] = (uint32_t)++s->n_buckets;
         }
+        ASSERT(s->n_buckets <= row + 1);
         s->bucket[row] = slots[i] - 1;
     }
     mem_free(slots);
