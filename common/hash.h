@@ -10,14 +10,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* FNV-1a (Fowler, Noll, Vo), step by step: it starts with HASH_START. The values are kept and
+ * compared between servers (computed classes), so they stay as they are. */
+#define HASH_START UINT64_C(0xcbf29ce484222325)
+static inline uint64_t
+hash_byte(uint64_t h, uint64_t byte)
+{
+    return (h ^ byte) * UINT64_C(0x100000001b3);
+}
+
+static inline uint64_t
+hash_text(uint64_t h, const char *s)
+{
+    for (; *s != '\0'; s++)
+        h = hash_byte(h, (uint8_t)*s);
+    return h;
+}
+
+/* Adds an end as well, so that no two sequences of texts run together. */
+static inline uint64_t
+hash_item(uint64_t h, const char *s)
+{
+    return hash_byte(hash_text(h, s), 0xff);
+}
+
 static inline uint32_t
 hash_bytes(const void *p, size_t n)
 {
     const uint8_t *b = (const uint8_t *)p;
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    uint64_t h = HASH_START;
 
     for (size_t i = 0; i < n; i++)
-        h = (h ^ b[i]) * UINT64_C(0x100000001b3);
+        h = hash_byte(h, b[i]);
     h ^= h >> 32;
     return (uint32_t)h;
 }

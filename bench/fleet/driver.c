@@ -10,6 +10,7 @@
 #include "bench/fleet/fleet.h"
 #include "common/clock.h"
 #include "common/duration.h"
+#include "common/hash.h"
 #include "common/mem.h"
 
 struct run_count { /* of one name */
@@ -17,15 +18,6 @@ struct run_count { /* of one name */
     uint64_t n;
     UT_hash_handle hh;
 };
-
-/* FNV-1a. */
-static uint64_t
-hash_text(uint64_t h, const char *s)
-{
-    for (; *s != '\0'; s++)
-        h = (h ^ (uint8_t)*s) * UINT64_C(0x100000001b3);
-    return (h ^ 0xff) * UINT64_C(0x100000001b3);
-}
 
 static struct run_count *
 count_run(struct fleet *f, uint64_t name)
@@ -126,8 +118,7 @@ driver_start(struct sim_alloc *a, const char *name)
     struct fleet *f = a->node->fleet;
     const struct options *o = &f->opt;
     const struct spec_group *g = a->group;
-    uint64_t h = hash_text(
-        hash_text(hash_text(UINT64_C(0xcbf29ce484222325), a->spec->ns), a->spec->id), name);
+    uint64_t h = hash_item(hash_item(hash_item(HASH_START, a->spec->ns), a->spec->id), name);
 
     h = a->spec->per_node ? mix(h, a->node->number) : h;
     uint64_t n = count_run(f, h)->n, chance = mix(mix((uint64_t)o->seed, h), n);

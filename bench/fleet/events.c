@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "bench/fleet/fleet.h"
+#include "common/hash.h"
 #include "common/mem.h"
 #include "common/str.h"
 
@@ -23,7 +24,6 @@ void
 events_add(struct fleet *f, const char *fmt, ...)
 {
     char line[512];
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
     va_list ap;
 
     va_start(ap, fmt);
@@ -34,9 +34,7 @@ events_add(struct fleet *f, const char *fmt, ...)
         f->events->kept = f->opt.events != NULL;
     }
     struct events *e = f->events;
-    for (const char *p = line; *p != '\0'; p++)
-        h = (h ^ (uint8_t)*p) * UINT64_C(0x100000001b3);
-    e->digest += mix(h, 1);
+    e->digest += mix(hash_text(HASH_START, line), 1);
     if (e->kept) {
         if ((e->n & (e->n - 1)) == 0)
             mem_resize(e, e->v, const char *, e->n ? e->n * 2 : 1);

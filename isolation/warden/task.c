@@ -20,6 +20,7 @@
 #include "common/clock.h"
 #include "common/duration.h"
 #include "common/fd.h"
+#include "common/hash.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -36,12 +37,7 @@ static void shim_event(struct warden *w, struct watch *watch, uint32_t events);
 static uint64_t
 task_hash(const char *alloc, const char *name)
 {
-    uint64_t h = UINT64_C(1469598103934665603);
-    for (const char *p = alloc; *p != '\0'; p++)
-        h = (h ^ (uint8_t)*p) * UINT64_C(1099511628211);
-    for (const char *p = name; *p != '\0'; p++)
-        h = (h ^ (uint8_t)*p) * UINT64_C(1099511628211);
-    return h;
+    return hash_text(hash_text(HASH_START, alloc), name);
 }
 
 static struct wtask *

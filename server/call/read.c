@@ -9,6 +9,7 @@
 
 #include "api/terms.h"
 #include "common/duration.h"
+#include "common/hash.h"
 #include "common/mem.h"
 #include "server/call/call_int.h"
 #include "server/hook.h"
@@ -87,11 +88,9 @@ read_give_up(struct call *c)
 void
 read_saw(struct read *r, const char *id, uint64_t modify_index)
 {
-    uint64_t h = r->print != 0 ? r->print : 0xcbf29ce484222325; /* FNV-1a */
+    uint64_t h = hash_text(r->print != 0 ? r->print : HASH_START, id);
 
-    for (const char *c = id; *c != '\0'; c++)
-        h = (h ^ (unsigned char)*c) * 0x100000001b3;
-    r->print = ((h ^ modify_index) * 0x100000001b3) | 1;
+    r->print = hash_byte(h, modify_index) | 1;
 }
 
 static bool

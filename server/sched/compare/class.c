@@ -7,18 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/hash.h"
 #include "common/str.h"
 
-#define FNV_OFFSET UINT64_C(14695981039346656037)
-#define FNV_PRIME UINT64_C(1099511628211)
-
-/* Each string is hashed with its terminator, so that no two sequences run together. */
 static uint64_t
 hash_str(uint64_t h, const char *s)
 {
-    for (s = str_or(s, ""); *s != '\0'; s++)
-        h = (h ^ (uint8_t)*s) * FNV_PRIME;
-    return (h ^ 0xff) * FNV_PRIME;
+    return hash_item(h, str_or(s, ""));
 }
 
 /* Maps are sorted by key, so the order is the same on every server. */
@@ -37,7 +32,7 @@ hash_map(uint64_t h, const struct str_map *m)
 uint64_t
 class_hash(const struct node *n)
 {
-    uint64_t h = FNV_OFFSET;
+    uint64_t h = HASH_START;
 
     h = hash_str(h, n->datacenter);
     h = hash_str(h, n->node_class);
