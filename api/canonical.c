@@ -196,7 +196,7 @@ canonical_task(const void *ctx, const struct job *j, const struct task_group *g,
     canonical_resources(ctx, t);
     canonical_affinities(&t->affinities);
     if (t->restart_policy) {
-        /* what the task does not say, its group does */
+        /* the group says what the task does not */
         struct restart_policy *p = t->restart_policy, *from = g->restart_policy;
         set_opt(&p->attempts, from->attempts.v);
         set_opt(&p->interval, from->interval.v);

@@ -237,7 +237,7 @@ full_allocs(struct sched_view *v, const void *ctx, const char *id, size_t *ret_n
 
     (void)v;
     *ret_n = 0;
-    /* as from the state: each is decoded for who asks */
+    /* each is decoded for who asks, as those from the state */
     for (size_t i = 0; i < low_allocs.n; i++)
         if (str_eq(low_allocs.v[i]->node_id, id))
             l[(*ret_n)++] = codec_clone(ctx, &type_allocation, low_allocs.v[i]);

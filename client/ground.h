@@ -51,8 +51,8 @@ struct ground { /* a talloc context */
     char secret[UUID_TEXT];
     char run[UUID_TEXT]; /* of this process: an agent on a copy of the machine has another */
     struct node *node; /* as it was last registered: a talloc context of node/node.c */
-    /* of node/engines.h, by driver, that of tests behind them; NULL: the engine is off, or has not
-     * said anything yet */
+    /* the words of node/engines.h, by driver, that of tests behind them; NULL: the engine is off,
+     * or has not said anything yet */
     struct hand_info *engine[DRIVERS_N + 1];
     /* clock_boot_ns() when that was sent which a server answered last, in this boot; 0: not known
      */

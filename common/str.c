@@ -195,7 +195,7 @@ str_distance(const char *a, const char *b)
 const char *
 str_nearest(const char *s, const char *const *names, size_t n)
 {
-    /* what differs in more than each third letter was no slip of the finger */
+    /* a name that differs in more than each third letter was no slip of the finger */
     const char *best = NULL;
     size_t len = strlen(s), best_d = len < 5 ? 2 : len < 9 ? 3 : 4;
     for (size_t i = 0; i < n; i++) {

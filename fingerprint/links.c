@@ -73,7 +73,7 @@ take_address(struct reading *r, struct nlmsghdr *h)
     if (nlmsg_parse(h, sizeof(*i), at, IFA_MAX, NULL) < 0 ||
         l->n_addresses == FINGERPRINT_LINKS_MAX)
         return;
-    /* of a link between two, IFA_ADDRESS is the other end's */
+    /* a link between two has the other end's address in IFA_ADDRESS */
     if (!put_ip(a.text, i->ifa_family, at[IFA_LOCAL] ? at[IFA_LOCAL] : at[IFA_ADDRESS]))
         return;
     a.index = (int)i->ifa_index;

@@ -417,7 +417,7 @@ tty_message(const uint8_t *p, size_t n)
     const uint8_t *nl = n > head ? memchr(p + head, '\n', n - head) : NULL;
     if (nl && nl - p <= (ptrdiff_t)(head + TTY_PART))
         return (size_t)(nl + 1 - p);
-    /* what is longer comes in parts, each with its time */
+    /* a longer line comes in parts, each with its time */
     bool part = n >= 2 * head + TTY_PART && stamp_at(p + head + TTY_PART);
     return part ? head + TTY_PART : nl ? (size_t)(nl + 1 - p) : 0;
 }

@@ -357,8 +357,8 @@ stream_write_op(struct transport *t, struct buf *bufs, size_t n)
         return 0;
     if (buf_error(&s->out.b))
         return buf_error(&s->out.b);
-    /* who waits for a turn goes first; without one of those there is no `wrote` to come from in
-     * here */
+    /* a frame that waits for a turn goes first; without one of those there is no `wrote` to come
+     * from in here */
     while (s->link->first == NULL && fifo_len(&s->out) > 0 && s->credit > 0 && has_room(s->link))
         send_some(s);
     turn_add(s);

@@ -14,7 +14,7 @@ enum rpc_kind {
     RPC_KIND_REPLY,
     RPC_KIND_ERROR,
     RPC_KIND_CANCEL,
-    /* of a call that goes on: its caller's ... */
+    /* the frames of a call that goes on: its caller's ... */
     RPC_KIND_DATA,
     RPC_KIND_GRANT,
     /* ... and back to it */

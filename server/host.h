@@ -159,7 +159,7 @@ struct server_figures {
     size_t evals_ready, evals_unacked, evals_pending, evals_waiting; /* of the broker */
     size_t evals_blocked, plans, heartbeats;
     int64_t raft_turn_ns, apply_turn_ns; /* the longest so far of these threads; leading or not */
-    /* of Raft, since the start; leading or not */
+    /* the counts of Raft, since the start; leading or not */
     uint64_t writes;      /* proposed here */
     uint64_t entered[3]; /* how often it became follower, candidate, leader (enum consensus_role) */
     struct server_times { /* ns; n 0: none */

@@ -271,7 +271,7 @@ add_client(struct gauges *g, struct client *c, bool tasks)
         str_map_set(g, &g->base, "datacenter", str_or(n->datacenter, ""));
         str_map_set(g, &g->base, "node_class", str_empty(n->node_class) ? "none" : n->node_class);
         str_map_set(g, &g->base, "node_pool", str_or(n->node_pool, ""));
-        /* what it was registered as is "initializing"; the servers make it ready */
+        /* the status it was registered with is "initializing"; the servers make it ready */
         str_map_set(g, &g->base, "node_status",
                     info.registered ? NODE_READY : str_or(n->status, ""));
         str_map_set(g, &g->base, "node_scheduling_eligibility",

@@ -100,7 +100,7 @@ request_parse(struct request *a)
     struct rpc_envelope *env = &a->env;
     struct list_options *l = &a->list;
 
-    /* what an agent tells of itself is the same whoever asks */
+    /* an agent's words on itself are the same whoever asks */
     const char *region =
         str_prefix(a->req->path, "/v1/agent/") ? NULL : http_query(a->req, "region");
     env->region = str_or(region, a->api->region);
@@ -139,7 +139,7 @@ decode_body(const void *ctx, const struct http_req *r, const struct type *t, voi
     if (!obj)
         obj = type_new(ctx, t); /* "null" */
     *ret = obj;
-    /* what has no effect yet is judged by the server, on the canonical job */
+    /* a member without effect yet is judged by the server, on the canonical job */
     return codec_check(t, obj, e);
 }
 

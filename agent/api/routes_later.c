@@ -42,7 +42,7 @@ static const struct {
     {VERB_ANY, "/v1/system/reconcile/summaries", NULL, "reconciling the summaries of jobs"},
     {VERB_ANY, "/v1/event/stream", NULL, "the event stream"},
     {VERB_ANY, "/v1/search/fuzzy", NULL, "searching for a part of a name"},
-    /* what jobs use */
+    /* the routes of jobs' later blocks */
     {VERB_ANY, "/v1/services", NULL, "service discovery"},
     {VERB_ANY, "/v1/service/", "", "service discovery"},
     {VERB_ANY, "/v1/vars", NULL, "the store of variables"},

@@ -134,7 +134,7 @@ beat_answered(struct sim *s, const struct node_update_response *u)
         joined(s, u);
     else if (u->index != 0)
         look_at_node(s);
-    /* as client/node/register.c: the answer to the heartbeat that was written may have been lost */
+    /* the answer to the heartbeat that was written may have been lost (client/node/register.c) */
     if (u->index != 0 || u->node_modify_index != s->node_index)
         s->beat_after_report = sync_all_dirty(s);
     s->node_index = u->node_modify_index;

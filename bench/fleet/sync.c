@@ -161,7 +161,7 @@ drop_unlisted(struct sim *s, const struct node_client_allocs_response *r)
             drop(s->allocs[i]);
     }
     s->n_allocs = left;
-    /* what is added next finds its room by the count */
+    /* the next one to add finds its room by the count */
     size_t room = 1;
     while (room < left)
         room *= 2;

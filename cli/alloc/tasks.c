@@ -68,7 +68,7 @@ usage_text(struct cmd *c, const struct alloc_resource_usage *u, const char *task
     const struct resource_usage *r = e && e->v ? e->v->resource_usage : NULL;
     if (memory && r && r->memory_stats) {
         const struct memory_stats *m = r->memory_stats;
-        /* as Nomad: RSS first, and what the cgroup counts where nothing measures that */
+        /* RSS first, Nomad's order, and the cgroup's count where nothing measures that */
         return mem_printf(c, "%s/", size_format(m->rss ? m->rss : m->usage, t));
     }
     if (!memory && r && r->cpu_stats)

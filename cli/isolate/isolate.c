@@ -150,7 +150,7 @@ make_policy(struct run *x, char **ret_path, struct err *e)
     };
     for (size_t i = 0; i < DRIVERS_N; i++)
         list_add(c, x->policy.drivers, drivers_can[i].name);
-    /* who runs this is root: what the spec asks for is what the operator allows */
+    /* the caller is root: the operator allows what the spec asks for */
     list_add(c, x->policy.allowed_caps, "all");
     for (size_t i = 0; i < x->spec->devices.n; i++)
         list_add(c, x->policy.allowed_devices, x->spec->devices.v[i]);

@@ -351,7 +351,7 @@ on_open(void *arg, const struct err *e, struct warden_reply *r)
         log_index_remove(&s->set, s->index);
         open_next(s, e);
     } else if (e && e->code == -ERR_NOT_FOUND && s->req.kind == CLIENT_STREAM_FRAMES) {
-        /* as in Nomad, whose other readers of files say 404 */
+        /* 400, though Nomad's other readers of files say 404 */
         stream_fail(s, -ERR_INVALID, e->text);
     } else {
         stream_fail(s, e ? e->code : -ERR_INTERNAL, e ? e->text : "the warden sent no file");

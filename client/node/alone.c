@@ -181,8 +181,8 @@ alone_load(struct alone *x)
     if (space == NULL)
         return;
     *space = '\0';
-    /* of another boot: its tasks ended with it, and none is begun again before a server was heard
-     */
+    /* a word of another boot: its tasks ended with it, and none is begun again before a server was
+     * heard */
     if (str_eq(text, x->boot) && num_parse_i64(space + 1, &at) == 0 && at > 0 && at < x->heard_ns)
         x->heard_ns = x->allocs->g->heard_ns = at;
 }

@@ -38,7 +38,7 @@ struct task_handle {
     void (*close)(struct task_runner *tr);   /* it has ended, or the agent goes down */
     void (*destroy)(struct task_runner *tr); /* its record, when the outcome is durable */
     void (*link_up)(struct task_runner *tr); /* the warden is there, again */
-    /* of a task that runs */
+    /* asked of a task that runs */
     void (*signal)(struct task_runner *tr, int sig, client_done *done, void *arg);
     void (*pause)(struct task_runner *tr, bool on, client_done *done, void *arg);
     void (*resize)(struct task_runner *tr); /* its job has other limits */

@@ -351,7 +351,7 @@ check_values(const struct warden_request *r, struct err *e)
         return err_set(e, -ERR_INVALID, "the path is not a plain one of an allocation");
     if (r->signal < 0 || r->signal > 64)
         return err_set(e, -ERR_INVALID, "%lld is not a signal", (long long)r->signal);
-    /* of a directory it is the file system's cookie, any number */
+    /* the offset in a directory is the file system's cookie, any number */
     if (r->offset < 0 || (r->op != WARDEN_READDIR && r->offset > INT64_C(1) << 40))
         return err_set(e, -ERR_INVALID, "the offset is out of range");
     if (r->disk_mb < 0 || r->disk_mb > QUOTA_MB_MAX)

@@ -48,7 +48,7 @@ record_settle(struct record *r, int64_t now_ns)
 pid_t
 record_shim_pid(int fd)
 {
-    /* what a read lock conflicts with: a write lock, for which only the shim has a descriptor */
+    /* a read lock conflicts with a write lock alone, for which only the shim has a descriptor */
     struct flock l = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
     return fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK && l.l_pid > 0 ? l.l_pid : 0;
 }

@@ -171,7 +171,7 @@ quota_set(int fd, int64_t mb, uint32_t *next, struct err *e)
     int r = project_of(fd, next, &id, e);
     if (r < 0)
         return r;
-    /* of the whole: the directory's own answer may be its limit */
+    /* asked of the whole: the directory's own answer may be its limit */
     auto_fd int parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (parent < 0 || fstatvfs(parent, &fs) < 0)
         return err_errno(e, errno, "ask for the size of the file system");

@@ -282,7 +282,7 @@ shim_clone_payload(const struct shim_payload *p, int *pidfd, struct shim_status 
     start_strings(p->plan, p->plan->args);
     start_strings(p->plan, p->plan->env);
     launch.of = p;
-    /* who joins a pid namespace stays outside of it, and is nobody there */
+    /* a process that joins a pid namespace stays outside of it, and is nobody there */
     launch.parent =
         (p->plan->flags & PLAN_JOIN) && (p->plan->flags & PLAN_ISOLATED) ? 0 : RAW(SYS_getpid);
     launch.stack = RAW(SYS_mmap, NULL, STACK_BYTES, PROT_READ | PROT_WRITE,

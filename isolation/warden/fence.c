@@ -114,7 +114,7 @@ fence_renew(struct warden *w, struct waiter to, const struct warden_request *q)
         task_unknown(w, to, q->alloc_id, q->task_name);
         return;
     }
-    /* what is killed stays so, and time does not go back */
+    /* a killed task stays so, and time does not go back */
     if (t->fence_ms != 0 && q->until > t->fence_ms) {
         uint64_t field = fence_put(q->until);
         int r = fd_pwrite_full(t->record, &field, sizeof(field), offsetof(struct record, fence));

@@ -230,7 +230,7 @@ make_record(struct warden *w, struct launch *l, struct err *e)
     struct wtask *t = l->task;
     char name[256];
     task_record_name(name, t->alloc, t->name);
-    /* of a run whose removal was given up: the cgroup is this one's now */
+    /* left by a run whose removal was given up: the cgroup is this one's now */
     task_record_unlink_doomed(w, t);
     const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     t->record = openat(w->records, name, flags, 0600);
@@ -634,8 +634,8 @@ launch_run(struct warden *w, struct launch *l, struct err *e)
     if (r < 0)
         return r;
     w->unsettled = t;
-    /* what is born in a cgroup can be ended by it: such a shim may begin before we know which
-     * process it is, for which we do not wait */
+    /* a process that is born in a cgroup can be ended by it: such a shim may begin before its pid
+     * is known, for which nobody waits */
     bool early = t->cgroup.shim_fd >= 0;
     r = launch_prepare(w, l, e);
     if (r == 0 && early)

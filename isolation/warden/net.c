@@ -492,7 +492,7 @@ net_recover(struct warden *w, struct err *e)
     auto_fd int all = r < 0 ? -1 : records_memfd(w);
     if (r == 0)
         r = all < 0 ? all : net_request_work(w, WORK_RESET, NULL, all, NULL);
-    /* what is missing is there before the first launch */
+    /* a missing one is there before the first launch */
     for (size_t i = 0; i < nets->n && r == 0; i++) {
         struct wnet *n = nets->v[i];
         if (n->state != NET_MAKING)

@@ -71,7 +71,7 @@ replace_all(struct call *c, struct regex *rx, size_t cost, struct buf *out)
         r = regex_find(rx, SLICE(s, n), at, &from, &to, &e);
         if (r <= 0)
             break;
-        /* as in Go, no empty match right behind another match */
+        /* no empty match right behind another match, Go's rule */
         if (!(from == to && from == last)) {
             buf_put(out, s + done, from - done);
             r = regex_expand(rx, with, out, &e);

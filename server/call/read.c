@@ -181,7 +181,7 @@ read_work(void *arg)
     ASSERT((rc < 0) == (e.code != 0));
     if (rc < 0)
         c->err = mem_dup(r->ctx, &e, sizeof(e));
-    /* who waits for what comes next must not get this at once */
+    /* a caller who waits for what comes next must not get this at once */
     r->index = r->index > 0 ? r->index : 1;
     r->meta->index = r->index;
     state_read_end(t);

@@ -142,7 +142,7 @@ region_lost(struct region *r)
         abroad_out(x);
         if (x->id != 0)
             rpc_cancel(r->client, x->id); /* region_answered() comes, and frees it */
-        /* of one that streams: ends that, and stream_ended() comes */
+        /* ends one that streams: stream_ended() comes */
         call_fail(c, &e);
     }
     rpc_leave(r->client);

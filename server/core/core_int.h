@@ -55,7 +55,7 @@
 #include "server/raft/wire.h"
 
 enum {
-    /* of one turn */
+    /* the bounds of one turn */
     CORE_PROPOSE_N = 256,
     CORE_PROPOSE_BYTES = 1 << 20,
     CORE_APPLY_BATCH = 1024,
@@ -197,7 +197,7 @@ struct raft_half {
     bool conf_new; /* the configuration changed since it was published */
     bool alone;    /* the configuration has no other server */
     bool is_new; /* no log, no configuration */
-    /* what consensus starts from; dropped after core_begin() */
+    /* the state that consensus starts from; dropped after core_begin() */
     struct consensus_start start;
     void *start_ctx;
     int64_t now_ms;

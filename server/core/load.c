@@ -44,7 +44,7 @@ core_load(struct core *c, struct state *s, uint64_t index, struct err *e)
         rc = state_commit(TAKE(l.t));
     if (l.t != NULL)
         state_abort(l.t);
-    /* what is loaded stays without the mark of the last rows, and is cleared first again */
+    /* the loaded part stays without the mark of the last rows, and is cleared first again */
     if (rc < 0)
         return err_set(e, rc, "rebuild the state below '%s': %s%s", c->o.dir, err_name(rc),
                        errno_is_shortage(-rc) ? ": free some space" : "");

@@ -72,7 +72,7 @@ core_receive(struct core *c, uint64_t from, const char *addr, const uint8_t *bod
             fifo_add(&c->raft_in.msgs, x);
             c->raft_in.msgs_bytes += n;
         }
-        /* that nothing is new is in time at the next heartbeat */
+        /* a message without news is in time at the next heartbeat */
         bool wake = news || !atomic_load(&c->quiet);
         pthread_mutex_unlock(&c->raft_in.mutex);
         if (wake)

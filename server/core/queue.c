@@ -498,7 +498,7 @@ apply_wait(struct core *c, struct apply_input *ret)
     bool end = in->last && ret->install == NULL && ret->calls.first == NULL &&
                a->calls.first == NULL &&
                ((ret->entries.first == NULL && a->todo.first == NULL) || a->space_ms != 0);
-    /* what is taken is the half's, even in the end */
+    /* the half has what is taken, even in the end */
     if (end)
         fifo_join(&a->todo, &ret->entries);
     pthread_mutex_unlock(&in->mutex);

@@ -495,7 +495,7 @@ merge_report(struct apply *a, const struct allocation *old, const struct allocat
         al->network_status = rep->network_status;
     merge_health(a, al, rep);
     if (str_eq(old->client_status, ALLOC_UNKNOWN) && !str_eq(al->client_status, ALLOC_UNKNOWN)) {
-        /* what runs again is settled by the scheduler; anything else is by itself */
+        /* the scheduler settles what runs again; anything else is by itself */
         if (al->alloc_states.n > 0 && !str_eq(al->client_status, ALLOC_RUNNING))
             entry_append_state(a, al, al->client_status);
     }

@@ -59,7 +59,7 @@ entry_count_deployed(struct apply *a, struct allocation *al, const struct alloca
     bool placed = old == NULL || !str_eq(old->deployment_id, al->deployment_id);
     bool was_healthy = !placed && alloc_healthy(old), was_bad = !placed && alloc_unhealthy(old);
     bool healthy = alloc_healthy(al), bad = alloc_unhealthy(al);
-    /* what was unhealthy once is never counted as healthy */
+    /* one that was unhealthy once is never counted as healthy */
     bool turns = !placed && ((healthy && !was_healthy && !was_bad) || (bad && !was_bad));
     struct touched_deployment *td =
         placed || turns ? entry_touch_deployment(a, al->deployment_id) : NULL;

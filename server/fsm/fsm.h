@@ -38,7 +38,7 @@ struct fsm_result {
         struct fsm_event *v;
         size_t n;
     } events;
-    /* what replies tell besides */
+    /* the rest is for replies */
     struct node *node; /* of a node intent, whether it was written or not; NULL after a purge */
     uint64_t node_modify_index;     /* of the node after the entry */
     struct job *job;                /* as stored now (job intents); NULL after a purge */

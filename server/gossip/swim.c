@@ -425,7 +425,7 @@ swim_say(struct swim *s, const struct statement *st, bool sync, struct swim_out 
         return;
     }
     struct statement as = *st;
-    /* what another server found while we did not hear of it is looked at again here */
+    /* a failure that another server found while we did not hear of it is looked at again here */
     if (sync && st->state == MEMBER_FAILED && is_there(m))
         as.state = MEMBER_SUSPECT;
     switch (as.state) {

@@ -250,7 +250,7 @@ row_on_leader(struct leader *l, struct state_txn *t)
 
     broker_pause(l->broker, state_scheduler_config(t, tmp)->pause_eval_broker);
     for (struct evaluation *e; (e = state_next(it, tmp)) != NULL; talloc_free(e)) {
-        /* what became free between its snapshot and this election is not known: look again */
+        /* room that became free between its snapshot and this election is not known: look again */
         if (str_eq(e->status, EVAL_PENDING) || str_eq(e->status, EVAL_BLOCKED))
             eval_queue_enqueue(l, e);
     }

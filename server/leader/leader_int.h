@@ -91,7 +91,7 @@ struct leader {
     bool stopping;
     struct heartbeats *beats;
 
-    /* what each controller keeps, its own: struct NAME, NULL: nothing */
+    /* the part of each controller: struct NAME, NULL: nothing */
 #define STATE(name) struct name *name;
     CONTROLLERS(STATE)
 #undef STATE

@@ -136,7 +136,7 @@ live_alloc(struct live *l, const struct allocation *a, uint64_t index)
         return;
     }
     HASH_FIND_STR(l->allocs, a->id, x);
-    /* what an allocation holds never changes while it lives */
+    /* the use of an allocation never changes while it lives */
     if (x != NULL)
         return;
     x = mem_new(l, struct live_alloc);

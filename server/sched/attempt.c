@@ -229,7 +229,7 @@ attempt_place(struct attempt *t, const struct recon_place *p, const char *only_n
     const struct ephemeral_disk *disk = p->tg->ephemeral_disk;
     __auto_type failed = map_get(t->out->failed, p->tg->name);
 
-    /* what did not fit once does not fit again: only the count grows */
+    /* a group that did not fit once does not fit again: only the count grows */
     if (failed != NULL && only_node == NULL) {
         attempt_failed(t, p->tg, NULL);
         return false;

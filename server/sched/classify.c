@@ -41,7 +41,7 @@ classify_failed(struct group_run *g, const struct allocation *a)
 {
     int64_t at = 0;
 
-    /* what a deployment placed is placed again when its watcher says so */
+    /* an allocation that a deployment placed is placed again when its watcher says so */
     if (rollout_holds(g->ro, a) && !FLAG(a, reschedule)) {
         g->ro->waits = a;
         return CLASS_UNTAINTED;
@@ -203,7 +203,7 @@ classify_item(struct group_run *g, const struct item *it)
 
     if (g->batch && alloc_terminal(a) && of_older(g, a))
         return CLASS_IGNORE;
-    /* what failed may fill its place for good, but not in a job purged and registered anew */
+    /* a failed one may fill its place for good, but not in a job purged and registered anew */
     if (alloc_terminal(a) && a->job != NULL && a->job->create_index != job->create_index)
         return CLASS_IGNORE;
     /* another one fills its place already, unless it has done its part */

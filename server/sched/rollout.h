@@ -18,7 +18,7 @@ struct rollout {
     const struct deployment *latest; /* of the job, whatever its version; NULL: none */
     int64_t priority, now;
     struct rng *rng;
-    /* what comes of it */
+    /* the results */
     const struct deployment *deployment; /* that placements are of; NULL: none */
     struct deployment *made;             /* the same, when it is new */
     struct deployment_status_update_list status; /* of the latest one */
@@ -40,7 +40,7 @@ struct rollout_group {
     bool canarying;                       /* canaries that are not promoted */
     bool ready;                           /* more may be placed */
     bool wants_canaries;
-    /* what the reconciler found */
+    /* the reconciler's findings */
     bool had_running; /* something of this version was there */
     bool unhealthy;
     int64_t n_canaries, n_destructive, n_in_place, n_migrate, n_unsettled;

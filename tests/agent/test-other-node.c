@@ -100,7 +100,7 @@ START_TEST(a_node_answers_what_is_passed_on_to_it)
     ck_assert_int_eq(status("GET", "/v1/client/fs/ls/" FAKE_ALLOC "?path=x", NULL), 404);
     ck_assert_int_eq(status("GET", "/v1/client/fs/ls/nobodys", NULL), 404);
     ck_assert_str_eq(got.body, "Unknown allocation \"nobodys\"");
-    /* what the node does not have it passes on to nobody */
+    /* the node passes on to nobody what it does not have */
     ck_assert_int_eq(status("GET", "/v1/client/fs/ls/" FAKE_FAR, NULL), 404);
     ck_assert_str_eq(got.body, "Unknown allocation \"" FAKE_FAR "\": its files were collected");
     ck_assert_int_eq(status("GET", "/v1/client/stats?node_id=" FAKE_NODE, NULL), 404);

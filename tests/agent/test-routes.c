@@ -503,7 +503,7 @@ START_TEST(agent_routes)
     ck_assert_ptr_nonnull(
         strstr(got.body, "\"Sum\":5,\"Min\":1,\"Max\":4,\"Mean\":2.5,\"Labels\":{\"host\":\"n\"}}"));
     ck_assert_int_eq(status("POST", "/v1/agent/reload", NULL), 501);
-    /* of an agent that is a server itself */
+    /* asked of an agent that is a server itself */
     ck_assert_int_eq(status("PUT", "/v1/agent/servers?address=10.0.0.1", NULL), 200);
     ck_assert_int_eq(status("PUT", "/v1/agent/servers?address=unix:///x", NULL), 400);
     ck_assert_int_eq(status("PUT", "/v1/agent/servers", NULL), 400);

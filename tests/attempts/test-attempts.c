@@ -51,7 +51,7 @@ plant_all(struct rig *r)
 static void
 start(struct rig *r)
 {
-    /* what a background shell does to its children must not reach a task */
+    /* the signals that a background shell ignores for its children must not reach a task so */
     (void)signal(SIGINT, SIG_IGN);
     (void)signal(SIGQUIT, SIG_IGN);
     rig_start(r, 0);

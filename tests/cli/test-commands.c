@@ -463,7 +463,7 @@ START_TEST(init_writes_once)
     ck_assert_int_eq(fake_run(line), 0);
     ck_assert_int_eq(fake_run(line), 1);
     ck_assert_ptr_nonnull(strstr(fake_err(), "already exists"));
-    /* what it writes is a job */
+    /* the output is a job */
     snprintf(line, sizeof(line), "job run -output %s", path);
     ck_assert_int_eq(fake_run(line), 0);
     ck_assert_ptr_nonnull(strstr(fake_out(), "\"${NOMAD_PORT_http}\""));

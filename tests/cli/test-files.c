@@ -228,7 +228,7 @@ START_TEST(files_are_laid_out)
                          dir));
     check_err(mem_printf(ctx, "fmt %s/no.hcl", dir), 1,
               mem_printf(ctx, "%s/no.hcl: No such file or directory\n", dir));
-    /* what is not valid stays as it is */
+    /* a file that is not valid stays as it is */
     put_file(dir, "a.hcl", "a=[\n");
     ck_assert_int_eq(fake_run(mem_printf(ctx, "fmt %s", dir)), 1);
     ck_assert_ptr_nonnull(strstr(fake_err(), "/a.hcl:"));

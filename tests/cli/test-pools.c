@@ -104,7 +104,7 @@ START_TEST(namespaces)
               "DisabledNetworkModes = <none>\n\nMetadata\na = 1\n\nNode Pool Configuration\n"
               "Default = gpu\nAllowed = *\nDenied  = prod\n");
     check_out("namespace inspect -t {{.Name}} dev", 0, "dev\n");
-    /* what is there stays but for what is said */
+    /* the members that are not named stay as they are */
     check_out("namespace apply -description text dev", 0, "Successfully applied namespace \"dev\"!\n");
     ck_assert_ptr_nonnull(strstr(fake_body(), "\"Description\":\"text\""));
     ck_assert_ptr_nonnull(strstr(fake_body(), "\"Meta\":{\"a\":\"1\"}"));

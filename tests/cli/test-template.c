@@ -34,7 +34,7 @@ static const struct {
     {"{{println .ID (len .L)}}", "web 2\n"},
     {"{{`raw \"text\"`}}", "raw \"text\""},
     {"{{.L}}", "[map[A:1] map[A:2]]"},
-    /* what Go has and a script uses */
+    /* the parts of Go's that a script uses */
     {"{{range $k, $v := .M}}{{$k}}={{$v}};{{end}}", "k=v;x.y=z;"},
     {"{{range $i, $x := .L}}{{$i}}:{{$x.A}} {{end}}", "0:1 1:2 "},
     {"{{range $x := .L}}{{$x.A}}{{end}}", "12"},

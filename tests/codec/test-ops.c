@@ -131,7 +131,7 @@ START_TEST(in_place_changes)
     b.kill_timeout.v = 2;
     ck_assert(!codec_equal(&type_task, &a, &b, 0));
     ck_assert(codec_equal_but_inplace(&type_task, &a, &b));
-    /* as in a Nomad; logs that are switched off are another allocation's */
+    /* Nomad's order; logs that are switched off are another allocation's */
     struct log_config l = {.max_files = {true, 3}}, k2 = {.max_files = {true, 4}};
     a.log_config = &l;
     b.log_config = &k2;

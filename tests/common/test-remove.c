@@ -23,7 +23,7 @@
 #include "common/mem.h"
 #include "tests/lib/test.h"
 
-/* of <linux/fs.h>, which does not go with <sys/mount.h> */
+/* copied from <linux/fs.h>, which does not go with <sys/mount.h> */
 #define SETFLAGS _IOW('f', 2, long)
 #define IMMUTABLE 0x10
 

@@ -219,7 +219,7 @@ START_TEST(what_an_engine_is_asked_for)
     doc = made(ctx, "web", TASK("\"CapDrop\":[\"CHOWN\"]"), &e);
     ck_assert(doc && strstr(doc, "\"CapDrop\":[\"CHOWN\",\"audit_write\",\"dac_override\","));
     ck_assert(!strstr(doc, "net_raw") && !strstr(doc, "CapAdd"));
-    /* what the operator's plugin block says where the job does not */
+    /* the operator's plugin block speaks where the job does not */
     static const char *globs[] = {"job_*", "task_name"}, *servers[] = {"10.0.0.53"};
     engine.extra_labels = (struct str_list){globs, 2};
     engine.dns_servers = (struct str_list){servers, 1};
@@ -287,7 +287,7 @@ START_TEST(the_network_of_a_group)
         ck_assert_msg(!rows[i].why || strstr(e.text, rows[i].why), "row %zu: %s", i, e.text);
         if (rows[i].why)
             continue;
-        /* what is asked for is known again, and nobody else's is taken for it */
+        /* the network that was asked for is known again, and nobody else's is taken for it */
         struct hand_network_state s;
         bool running = true;
         struct value *asked = document_network(ctx, &hand, ALLOC, n), *doc = value_map(ctx);

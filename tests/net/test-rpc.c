@@ -598,7 +598,7 @@ START_TEST(hostile_bytes_close_the_connection)
     ck_assert(closes(server, reply, sizeof(reply) - 1));
     static const uint8_t old_reply[] = "P\0\0\0\0\x02\x00\x00\x0e\0\0\0\0\0\0\0\1\0\0\0\0";
     ck_assert(closes(server, old_reply, sizeof(old_reply) - 1));
-    /* what does not decode is an error of its call, not of the connection */
+    /* a body that does not decode is an error of its call, not of the connection */
     static const struct {
         uint8_t n;
         uint8_t body[8];

@@ -604,7 +604,7 @@ START_TEST(hostile_frames_close_the_connection)
     what = KEEP; /* nobody reads */
     ck_assert(closes(&much));
     ck_assert(cancelled);
-    /* what comes for a stream that has ended is not looked at */
+    /* a frame for a stream that has ended is not looked at */
     auto_buf struct buf after = BUF_INIT(1 << 20);
     put_frame(&after, RPC_KIND_CANCEL, 1, NULL, 0);
     put_frame(&after, RPC_KIND_DATA, 1, bytes, sizeof(bytes));

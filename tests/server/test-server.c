@@ -36,7 +36,7 @@ START_TEST(job_becomes_allocation)
     ck_assert_str_eq(al->allocations.v[0]->client_status, ALLOC_PENDING);
     ck_assert_ptr_null(al->allocations.v[0]->allocated_resources);
 
-    /* what the client sees */
+    /* the client's view */
     struct node_client_allocs_request cr = {0};
     const struct node_client_allocs_response *ca =
         NODE_CALL(w, RPC_NODE_GET_CLIENT_ALLOCS, node_client_allocs_response, &cr);

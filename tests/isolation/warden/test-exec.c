@@ -488,7 +488,7 @@ START_TEST(ends_with_its_listener)
         got_free(&g);
         await_processes(&r, &task, 1);
         await_no_joiner(&r);
-        /* what stays behind when the program ends by itself goes too */
+        /* a child that stays behind when the program ends by itself goes too */
         sh(&r, "sleep 300 & exit 6", false, &g);
         expect_end(&g, 6, 0);
         await_processes(&r, &task, 1);

@@ -252,7 +252,8 @@ turn(struct member *n)
 static void
 stop(struct member *n, int64_t away_ms)
 {
-    /* as its threads do: what was admitted is proposed, and a snapshot that was written is told */
+    /* the work of its threads: what was admitted is proposed, and a snapshot that was written is
+     * told */
     while (n->core->raft_in.proposals.first != NULL || n->core->raft.todo.first != NULL ||
            n->core->apply.snapshotting)
         turn(n);

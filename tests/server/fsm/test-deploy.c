@@ -137,7 +137,7 @@ START_TEST(success_makes_the_version_stable)
     set_status(f, "d1", DEPLOYMENT_SUCCESSFUL, NULL);
     ck_assert(get_job(f, "web")->stable);
     ck_assert_str_eq(get_job(f, "web")->status, JOB_STATUS_DEAD);
-    /* what is over stays over */
+    /* an end stays one */
     ck_assert_int_eq(set_status(f, "d1", DEPLOYMENT_FAILED, NULL)->err.code, -ERR_CONFLICT);
     ck_assert_int_eq(promote(f, "d1")->err.code, -ERR_CONFLICT);
     ck_assert_int_eq(set_status(f, "nope", DEPLOYMENT_FAILED, NULL)->err.code, -ERR_NOT_FOUND);

@@ -255,7 +255,7 @@ say_allocs(struct world *w, const char *x, const char *y, const char *status)
             continue;
         struct allocation *a = type_new(in, &type_allocation);
         a->id = id;
-        /* what has ended stays so, as on a client */
+        /* an end stays one, on a client too */
         a->client_status = str_eq(old->client_status, ALLOC_FAILED) ? ALLOC_FAILED : status;
         list_add(in, in->alloc_update->allocs, a);
     }

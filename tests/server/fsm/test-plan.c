@@ -49,7 +49,7 @@ START_TEST(a_live_name_is_placed_once)
     ck_assert_uint_eq(place(f, a4, NULL)->names_taken, 0);
     ck_assert_uint_eq(place(f, named(f, j, "a5", "n2", "web.g[1]"), stop_of(f, "a3", "n2"))->names_taken, 0);
     ck_assert_str_eq(get_alloc(f, "a5")->desired_status, ALLOC_DESIRED_RUN);
-    /* what ended bears no name; another version of the job is another matter */
+    /* an ended one bears no name; another version of the job is another matter */
     report(f, "n2", "a5", ALLOC_FAILED);
     ck_assert_uint_eq(place(f, named(f, j, "a6", "n1", "web.g[1]"), NULL)->names_taken, 0);
     j->priority.v = 60;

@@ -468,7 +468,7 @@ START_TEST(what_is_deleted_is_forgotten)
         ck_assert_str_eq(next(b, 10000, &t), "");
         struct broker_stats s = broker_stats(b);
         ck_assert_uint_eq(s.ready + s.pending + s.waiting + s.unacked, 0);
-        /* who holds it keeps it, and its job goes on after that */
+        /* the holder keeps it, and its job goes on after that */
         put(b, ev("e1", "a", 50, 1), 0);
         ck_assert_str_eq(next(b, 0, &t), "e1");
         put(b, ev("e1", "a", 50, 2), 0);

@@ -261,7 +261,7 @@ START_TEST(unready_nodes_take_nothing_new)
     h_eval(h, "a");
     ck_assert_str_eq(h_alloc(h, "a.web[0]")->node_name, "n3");
     ck_assert_str_eq(h_alloc(h, "a.web[1]")->node_name, "n3");
-    /* what runs on a node that becomes ineligible stays */
+    /* an allocation on a node that becomes ineligible stays */
     h_all_running(h);
     h->nodes.v[2]->scheduling_eligibility = NODE_INELIGIBLE;
     ck_assert_ptr_null(h_eval(h, "a")->plan);

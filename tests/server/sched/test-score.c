@@ -512,7 +512,7 @@ START_TEST(percents_are_met_to_within_one)
             ck_assert_msg(got[k] == rows[i].want[k], "row %zu: %d %d %d", i, (int)got[0],
                           (int)got[1], (int)got[2]);
     }
-    /* of what is no whole number, each has its share up or down */
+    /* a share that is no whole number is rounded up or down */
     spread_by((const uint64_t[]){34, 33, 33}, 10, 0, got);
     for (int k = 0; k < 3; k++)
         ck_assert(got[k] == 3 || got[k] == 4);
