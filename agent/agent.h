@@ -11,7 +11,7 @@
  * it again with -supervised RUNDIR (isolation/supervisor.h). */
 int agent_main(int argc, char **argv);
 
-/* Its options, for help and completion. */
+/* Returns the agent's options, for help and completion. */
 const struct opt *agent_options(const void *ctx);
 
 /* `paddock policy`: compiles the launch policy from the configuration (root, offline). argv[0] is

@@ -118,7 +118,7 @@ alloc_terminal(const struct allocation *a)
     return alloc_server_terminal(a) || alloc_client_terminal(a);
 }
 
-/* It may still go on. */
+/* Says whether the deployment may still go on. */
 static inline bool
 deployment_active(const struct deployment *d)
 {
@@ -202,14 +202,14 @@ job_periodic_active(const struct job *j)
            !j->stop && !job_parameterized(j);
 }
 
-/* It is no work itself, but its children are: nothing of it is evaluated. */
+/* Says whether a job is no work itself, but its children are: nothing of it is evaluated. */
 static inline bool
 job_is_parent(const struct job *j)
 {
     return j->periodic != NULL || job_parameterized(j);
 }
 
-/* Those of the name; NULL: there is none, or no job or group. */
+/* Returns the group of the name; NULL: there is none, or no job or group. */
 static inline const struct task_group *
 job_group(const struct job *j, const char *name)
 {

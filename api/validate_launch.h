@@ -22,9 +22,10 @@ struct launch_load {
     const char *longest; /* key of meta whose variable is beyond JOB_WORD_MAX; borrowed */
 };
 
-/* Its meta, and what a dispatch may still say: a key counts without a value until then. */
+/* Add the job's meta, and what a dispatch may still say: a key counts without a value until
+ * then. */
 void launch_load_job(struct launch_load *l, const struct job *j);
-/* Its meta and networks. */
+/* Adds the group's meta and networks. */
 void launch_load_group(struct launch_load *l, const struct task_group *g);
 
 /* Appends one text per problem, owned by ctx. */

@@ -15,7 +15,7 @@ death_is(const struct task_event *ev, const char *type)
     return str_eq(ev->type, type);
 }
 
-/* It was told to end before event i, and had not begun anew since. */
+/* Says whether the task was told to end before event i, and had not begun anew since. */
 static bool
 death_killed(const struct task_state *s, size_t i)
 {

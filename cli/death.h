@@ -22,7 +22,7 @@ const char *death_line(struct cmd *c, const char *alloc, const struct death *d, 
 /* The last lines of what the task wrote to stderr (stdout when that is empty), each with `prefix`;
  * nothing where they cannot be read. */
 void death_lines(struct cmd *c, const char *alloc, const struct death *d, const char *prefix);
-/* Those, what came after, and the next command to type. */
+/* Prints the last deaths, what came after, and the next command to type. */
 void death_more(struct cmd *c, const char *alloc, const struct death *d, const char *prefix);
 
 /* The words that were told of a job's allocations, to stay the same while nothing new happens. */

@@ -299,7 +299,7 @@ write_value_map(struct writer *w, const struct value *v)
     w->depth--;
 }
 
-/* Its length is kept: it may hold anything. */
+/* Keeps the length: a string may hold anything. */
 static void
 write_value_string(struct writer *w, const struct value *v)
 {

@@ -110,7 +110,7 @@ struct engine_exit {
 
 struct engine_events {
     void (*started)(void *arg, int64_t started_ns);
-    /* It did not start; `why` NULL: since it was stopped before. */
+    /* The task did not start; `why` NULL: since it was stopped before. */
     void (*failed)(void *arg, const char *why, bool recoverable);
     void (*exited)(void *arg, const struct engine_exit *x);
     void (*adopted)(void *arg, int64_t started_ns, bool over); /* `over`: `exited` follows */
@@ -151,7 +151,7 @@ struct engine_watch;
 typedef void engine_told(void *arg, const struct hand_info *info); /* gone afterwards */
 
 struct engine {
-    /* It is behind the engine hand: nothing is asked of it where that is not turned on. */
+    /* The engine is behind the engine hand: nothing is asked of it where that is not turned on. */
     bool hand;
     /* Tells the state of the engine as soon as it is known, and each other one, until unwatch.
      * Silence is told when the engine had the time to start. The place has no allocation. NULL
@@ -166,9 +166,10 @@ struct engine {
     struct engine_task *(*adopt)(const struct engine_place *p, const struct driver_input *in,
                                  const struct engine_events *up, void *arg);
     void (*signal)(struct engine_task *t, int sig, engine_done *done, void *arg); /* NULL: cannot */
-    /* Its processes stand still, or go on; also when they do already. NULL: cannot. */
+    /* Makes the task's processes stand still, or go on; also when they do already. NULL: cannot. */
     void (*pause)(struct engine_task *t, bool on, engine_done *done, void *arg);
-    /* Its limits, while it runs. -errno: *e says why, and `done` does not come. NULL: cannot. */
+    /* Changes the task's limits, while it runs. -errno: *e says why, and `done` does not come.
+     * NULL: cannot. */
     int (*resize)(struct engine_task *t, const struct driver_input *in, engine_done *done,
                   void *arg, struct err *e);
     void (*stop)(struct engine_task *t, int sig); /* politely; 0: as it wants */

@@ -53,8 +53,8 @@ struct links {
 
 enum { LINKS_LINKS = 1, LINKS_ADDRESSES = 2, LINKS_ROUTE = 4, LINKS_NEIGHBOURS = 8 };
 
-/* Those of `what`; the arrays are owned by ctx, and bounded (FINGERPRINT_LINKS_MAX each). 0, or *e.
- */
+/* Reads those parts that `what` names; the arrays are owned by ctx, and bounded
+ * (FINGERPRINT_LINKS_MAX each). 0, or *e. */
 int links_read(const void *ctx, unsigned what, struct links *ret, struct err *e);
 const struct link *links_by_name(const struct links *l, const char *name);
 const struct link *links_by_index(const struct links *l, int index); /* NULL: there is none */

@@ -230,7 +230,7 @@ const struct hand_state *container_over(const struct container *c);
 struct container_wait *container_wait(struct container *c, container_ended *fn, void *arg);
 void container_unwait(struct container_wait *w);
 void container_forget(struct container *c); /* it is removed: who waits is told so */
-/* Those of before, after a start. */
+/* Finds the containers of before, after a start. */
 void containers_find(struct hand *h);
 
 /* --- network.c --- */

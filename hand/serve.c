@@ -379,7 +379,8 @@ on_created(void *arg, int status, const struct value *doc, const struct err *e)
     serve_ask(j, "POST", mem_printf(j, "/containers/%s/start", j->id), NULL, on_started);
 }
 
-/* Its agent has made it before; somebody may have removed it since. */
+/* Goes on with the group's network: the agent has made it before; somebody may have removed it
+ * since. */
 static void
 on_network(void *arg, int status, const struct value *doc, const struct err *e)
 {

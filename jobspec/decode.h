@@ -18,7 +18,7 @@ struct decode_hooks {
                 const struct hcl_scope *sc);
     int (*block)(struct decoder *dc, const struct type *t, void *obj, const struct block *b,
                  const struct hcl_scope *sc);
-    /* Their names, for suggestions; NULL-terminated, or NULL. */
+    /* The names that hooks take, for suggestions; NULL-terminated, or NULL. */
     const char *const *(*names)(const struct type *t);
 };
 

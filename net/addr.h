@@ -23,7 +23,7 @@ int addr_parse(const char *s, uint16_t port_dflt, struct addr *ret, struct err *
 /* "host:port" with brackets for IPv6, or "unix:///path"; truncates. Returns out. */
 #define ADDR_TEXT 280
 const char *addr_format(const struct addr *a, char out[ADDR_TEXT]);
-/* Its host is no name that is looked up. */
+/* Says whether the host is no name that is looked up. */
 bool addr_is_numeric(const struct addr *a);
 
 #endif

@@ -173,7 +173,8 @@ clock_cb(uv_timer_t *h)
 
 /* --- timers without delay --- */
 
-/* Those that are started meanwhile come in the next turn: a chain of them keeps nobody waiting. */
+/* Runs what is to run soon. Timers that are started meanwhile come in the next turn: a chain
+ * of them keeps nobody waiting. */
 static void
 soon_cb(uv_idle_t *h)
 {

@@ -142,9 +142,10 @@ int rpc_set_servers(struct rpc_client *c, const struct str_list *servers, struct
 /* Leaves a server that is of no use: another server is asked from now on, if there is one. Reads
  * that are open are asked again there, other calls fail with -ERR_CLOSED. */
 void rpc_leave(struct rpc_client *c);
-/* Those, or those of rpc_dial() before, "host:port" each; of rpc_local() none. Owned by ctx. */
+/* Returns the servers of rpc_set_servers(), or those of rpc_dial() before, "host:port" each; of
+ * rpc_local() none. Owned by ctx. */
 struct str_list rpc_servers(const struct rpc_client *c, const void *ctx);
-/* It has a connection: what is open was sent. */
+/* Says whether there is a connection: what is open was sent. */
 bool rpc_client_up(const struct rpc_client *c);
 /* Calls still open complete with -ERR_CANCELED before this returns. NULL is fine. */
 void rpc_client_close(struct rpc_client *c);

@@ -93,7 +93,7 @@ void rpc_calls_end(struct rpc_link *l, int code, const char *why); /* completes 
 /* Says whether all calls that were sent and not answered are reads, which can be asked again over
  * another connection (of a client: it has `wanted`). */
 bool rpc_calls_only_reads(const struct rpc_link *l);
-/* Those wait for the next connection. */
+/* Lets the open reads wait for the next connection. */
 void rpc_calls_again(struct rpc_link *l);
 bool rpc_calls_open(const struct rpc_link *l, uint64_t id);
 void rpc_calls_forget(struct rpc_link *l, uint64_t id); /* without a completion */

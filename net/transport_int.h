@@ -55,7 +55,7 @@ struct transport *transport_socket(struct loop *l, bool is_unix);
 int transport_connect(struct transport *t, const struct addr *a);
 /* The connection that waits at a listening handle; false: it has gone. */
 bool transport_accept(struct transport *t, uv_stream_t *listening);
-/* Its socket for another loop: a descriptor of it, which outlives it. -1 with errno. */
+/* Gives the socket for another loop: a descriptor of it, which outlives it. -1 with errno. */
 int transport_give(const struct transport *t);
 /* Takes a socket that another gave; false: it cannot, the descriptor stays the caller's. */
 bool transport_adopt(struct transport *t, int fd);

@@ -172,7 +172,8 @@ window_target(void *arg, int64_t window)
     return read_target(f, f->size > window ? f->size - window : 0);
 }
 
-/* Its last lines; following goes on from the byte where they began, so nothing is lost or cut. */
+/* Prints the last lines of a file; following goes on from the byte where they began, so nothing is
+ * lost or cut. */
 static int
 last_lines(struct file *f, int64_t lines, bool follow)
 {

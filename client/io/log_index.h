@@ -26,7 +26,7 @@ struct log_set {
 bool log_index_parse(const char *name, const char *task, const char *type, uint64_t *ret);
 /* Keeps the set sorted; a known index gets the new size. `v` is owned by ctx. */
 void log_index_add(const void *ctx, struct log_set *s, uint64_t index, int64_t size);
-/* It was rotated away; an unknown index is no error. */
+/* Forgets a file that was rotated away; an unknown index is no error. */
 void log_index_remove(struct log_set *s, uint64_t index);
 /* Finds the place to begin: `offset` bytes from the start of the oldest file, or back from the end
  * of the newest (0: all of the newest, as in Nomad); beyond either end: that end. False when the

@@ -100,7 +100,7 @@ want_beats(struct ground *g, const struct alloc_runner *ar)
     return true;
 }
 
-/* Its tasks may run on for lost_after from here. */
+/* Lets the allocation's tasks run on for lost_after from here. */
 static void
 alone_renew(struct ground *g, const struct alloc_runner *ar)
 {

@@ -62,7 +62,7 @@ struct handle_events {
     void (*given_up)(struct task_runner *tr); /* it did not start, as asked */
     void (*exited)(struct task_runner *tr, const struct task_exit *x);
     void (*vanished)(struct task_runner *tr); /* while the agent was away */
-    /* It runs, or, `over`, has: `exited` follows. */
+    /* The task runs, or, `over`, has: `exited` follows. */
     void (*adopted)(struct task_runner *tr, int64_t started_ns, bool over);
     void (*not_launched)(struct task_runner *tr);
     void (*end_it)(struct task_runner *tr); /* what was asked for was lost: stop or kill it again */

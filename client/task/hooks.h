@@ -30,7 +30,7 @@ struct task_hook {
     /* Before each launch, whose intent is durable; true: it may begin. Else go_on or failed of
      * tr->up follows, and it is asked again. */
     bool (*prestart)(struct task_runner *tr);
-    /* It runs: started, adopted, or with an updated job. */
+    /* The task runs: started, adopted, or with an updated job. */
     void (*poststart)(struct task_runner *tr);
     void (*exited)(struct task_runner *tr, const struct task_exit *x);
     void (*stop)(

@@ -279,7 +279,7 @@ on_launched(void *arg, const struct err *e, struct warden_reply *r)
         int64_t started = r->msg->records.n > 0 ? r->msg->records.v[0]->started_at : 0;
         tr->up->started(tr, started != 0 ? clock_civil_of(started) : clock_civil_ns());
     } else if (process_unreachable(e)) {
-        /* It may have happened: ask when the warden is back. */
+        /* a launch may have happened: ask when the warden is back. */
         tr->proc.want_adopt = true;
     } else if (e->code == -ERR_CONFLICT) {
         ask_adopt(tr);
@@ -325,7 +325,7 @@ process_abort(struct task_runner *tr)
 
 /* --- adoption --- */
 
-/* It runs, as the record says. */
+/* Takes over a task that runs, as the record says. */
 static void
 adopted_running(struct task_runner *tr, struct warden_reply *r, const struct task_record *rec)
 {

@@ -80,7 +80,7 @@ struct task_sm {
     struct client_task *t; /* a talloc context of its own; owns everything below it */
 };
 
-/* Its process is there, and may have been asked to end. */
+/* Says whether the task's process is there, and may have been asked to end. */
 static inline bool
 task_sm_lives(const struct task_sm *m)
 {
@@ -99,15 +99,15 @@ struct client_task *task_sm_new_record(const void *ctx, const char *name, int64_
 unsigned task_sm_start(struct task_sm *m, int64_t now_ns);
 /* The process runs (since started_ns): after a launch or an adoption. */
 unsigned task_sm_started(struct task_sm *m, int64_t now_ns, int64_t started_ns);
-/* It could not be started. `type` is TASK_EVENT_DRIVER_FAILURE or TASK_EVENT_SETUP_FAILURE. `rnd`
- * here and below: 64 random bits for the jitter of the delay. */
+/* The task could not be started. `type` is TASK_EVENT_DRIVER_FAILURE or TASK_EVENT_SETUP_FAILURE.
+ * `rnd` here and below: 64 random bits for the jitter of the delay. */
 unsigned task_sm_start_failed(struct task_sm *m, int64_t now_ns, uint64_t rnd, const char *type,
                               const char *why, bool recoverable);
 /* A launch that was not begun, because it was unwanted before. */
 unsigned task_sm_aborted(struct task_sm *m, int64_t now_ns);
 unsigned task_sm_exited(struct task_sm *m, int64_t now_ns, uint64_t rnd,
                         const struct task_exit *x);
-/* It ran when the agent was last there and left no trace: runs again, uncounted. */
+/* The task ran when the agent was last there and left no trace: runs again, uncounted. */
 unsigned task_sm_vanished(struct task_sm *m, int64_t now_ns);
 /* The timer for t->deadline is over, whatever the wall clock says now; the next deadline is by that
  * clock. */

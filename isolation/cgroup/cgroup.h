@@ -44,7 +44,7 @@ int cgroup_root_open(struct cgroup_root *ret, const char *path, bool make, struc
 void cgroup_root_close(struct cgroup_root *r);
 /* Removes the root if it is empty and no other warden has it open; closes it in any case. */
 void cgroup_root_remove(struct cgroup_root *r, const char *path);
-/* It was removed meanwhile, as an empty one may be by anybody who may. */
+/* Says whether the cgroup was removed meanwhile, as an empty one may be by anybody who may. */
 bool cgroup_root_gone(const struct cgroup_root *r);
 
 /* --- limits: the plan is pure --- */

@@ -287,7 +287,7 @@ warden_client_connect(struct warden_client *c, struct err *e)
     return 0;
 }
 
-/* Its answer says that the warden has read what went before, and lives. */
+/* Asks for a sign of life: the answer says that the warden has read what went before. */
 static void
 request_alive(struct warden_client *c)
 {

@@ -66,7 +66,7 @@ policy_range_count(const struct policy *p)
     return p->userns_count > 0 ? (uint32_t)p->userns_count : POLICY_RANGE_COUNT;
 }
 
-/* It becomes a word of what is written to the kernel. */
+/* Says whether the name may become a word of what is written to the kernel. */
 static bool
 profile_ok(const char *s)
 {

@@ -53,8 +53,8 @@ enum proto_phase {
 };
 
 const char *proto_op_name(uint64_t op); /* "launch"; "?" */
-/* It carries what a job says, and starts or changes something: a connection lost with it may have
- * been lost because of it. What ends a task, or looks, is none. */
+/* Says whether the request carries what a job says, and starts or changes something: a connection
+ * lost with it may have been lost because of it. What ends a task, or looks, is none. */
 bool proto_suspect(uint64_t op);
 
 /* The request is allowed in this phase, carries what its row asks for and nothing else, and every

@@ -81,8 +81,8 @@ int record_read_raw(int fd, struct record *ret);
 struct task_record *record_export(const void *ctx, const struct record *r);
 /* "mount once, bpf 3 times": what the task was denied; NULL: nothing that was counted. */
 const char *record_denied(const void *ctx, const struct task_record *t);
-/* Its shim has ended. A record that does not say how becomes that of a lost task: the shim was
- * killed. False: it was complete. */
+/* Settles a record whose shim has ended. If the record does not say how, it becomes that of a lost
+ * task: the shim was killed. False: it was complete. */
 bool record_settle(struct record *r, int64_t now_ns);
 /* The process that holds the record's lock, in our pid namespace; 0: none. */
 pid_t record_shim_pid(int fd);

@@ -8,8 +8,9 @@
 #ifndef PADDOCK_ISOLATION_NETWORK_NETNS_H
 #define PADDOCK_ISOLATION_NETWORK_NETNS_H
 
-/* Its fd, or -errno with the step in *what. The calling process goes there and comes back to
- * `home`, an fd of its own network namespace: single-threaded programs only. */
+/* Makes a network namespace: its fd, or -errno with the step in *what. The calling process goes
+ * there and comes back to `home`, an fd of its own network namespace: single-threaded programs
+ * only. */
 int netns_make(int home, const char **what);
 /* Goes into `ns`, or back. 0 or -errno. */
 int netns_enter(int ns);

@@ -38,7 +38,8 @@ int quota_probe(int dir, struct err *e);
  * there would not count. `next` is where the search for a free project begins and where the next
  * one shall. */
 int quota_set(int fd, int64_t mb, uint32_t *next, struct err *e);
-/* Its project, when it is one of ours, has no limit any more: before the directory is removed. */
+/* Lifts the limit of the directory's project, when it is one of ours: before the directory is
+ * removed. */
 int quota_lift(int fd);
 /* 0: none of ours. */
 uint32_t quota_project(int fd);

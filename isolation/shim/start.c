@@ -162,7 +162,8 @@ start_execute(const struct plan_header *h, bool by_fd)
     return worst;
 }
 
-/* Its interpreter opens the descriptor again, so that it stays; a program must not have it. */
+/* Says whether the program is a script: its interpreter opens the descriptor again, so that it
+ * stays; a program must not have it. */
 static bool
 is_script(int fd)
 {

@@ -12,7 +12,7 @@
 #include "isolation/warden/warden.h"
 
 int fence_open(struct warden *w, struct err *e);
-/* Its time is over: it is not to be launched. */
+/* Says whether the task's time is over: it is not to be launched. */
 bool fence_is_over(int64_t until_ms);
 /* Turn a deadline into the form that a record has, and back. 0: none. */
 uint64_t fence_put(int64_t until_ms);

@@ -14,7 +14,7 @@ bool launch_settle(struct warden *w);
  * `inside`: what it joins is in a user namespace; NULL: decided here, as make_userns() does. */
 int launch_authorise(struct warden *w, const struct launch_spec *s, const bool *inside,
                      struct user *user, uint64_t *caps, struct err *e);
-/* Its system call filter; NULL: none. Good until the next call. */
+/* Makes the system call filter of a task; NULL: none. Good until the next call. */
 int launch_filter(struct warden *w, const struct launch_spec *s, bool no_setuid,
                   const struct seccomp_program **ret, struct err *e);
 

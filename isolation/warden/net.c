@@ -617,7 +617,7 @@ net_same(const struct net_record *a, const struct net_record *b)
            memcmp(a->ports, b->ports, a->n_ports * sizeof(a->ports[0])) == 0;
 }
 
-/* It is there, or is being made: for an agent that was restarted. */
+/* Answers for a network that is there, or is being made: for an agent that was restarted. */
 static int
 net_again(struct warden *w, struct wnet *n, struct waiter to, const struct net_record *want,
           struct err *e)
@@ -705,7 +705,8 @@ net_make(struct warden *w, struct waiter to, const struct warden_request *q)
         loop_refuse(w, to, &e);
 }
 
-/* Its last process is gone. `to` (conn 0: nobody) hears when everything of it is. */
+/* Removes a network whose last process is gone. `to` (conn 0: nobody) hears when everything of it
+ * is. */
 static int
 remove_net(struct warden *w, struct wnet *n, struct waiter to, struct err *e)
 {

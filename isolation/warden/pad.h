@@ -19,7 +19,8 @@ void pad_wake(struct warden *w);
 /* A shim or joiner is to be made. `status` is its end of the status socket; `leaf` -1: without
  * cgroups. */
 int pad_request(struct warden *w, const struct pad_request *q, int status, int leaf, struct err *e);
-/* Its pid, or the error; once after each pad_request() that did not fail, before the next. */
+/* Takes the shim's pid, or the error; once after each pad_request() that did not fail, before the
+ * next. */
 int pad_take(struct warden *w, int *ret_pidfd, struct err *e);
 /* Sends the shim its descriptors, over our end of that socket: `fds` (borrowed) by enum shim_fd. */
 int pad_work(int status, const int fds[SHIM_FD_END], const int *trees, uint32_t n_trees,

@@ -333,7 +333,7 @@ task_kill_all(struct warden *w)
     w->sweep = true;
 }
 
-/* Its shim is gone, and with it the task: what the record does not say is said in its place. */
+/* Settles a task whose shim is gone: what the record does not say is said in its place. */
 void
 task_settle(struct warden *w, struct wtask *t, uint32_t why)
 {

@@ -115,8 +115,8 @@ int prove_node(const struct call *c, struct state_txn *t, const void *ctx, const
  * it fails. Repeated is only what was refused at the door, not sent, or a read. */
 void forward_start(struct call *c);
 void forward_give_up(struct call *c);
-/* It was passed on to the leader of a term, in which this server does not lead: soon, or already.
- */
+/* Says whether a call was passed on to the leader of a term, in which this server does not lead:
+ * soon, or already. */
 bool forward_too_late(const struct call *c);
 /* A server of its region answers it. */
 void region_start(struct call *c, const char *region);

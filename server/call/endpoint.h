@@ -12,7 +12,7 @@ rpc_handler endpoint_call;
 /* Every method of api/schema/rpc.schema that servers answer; what server_services() returns. */
 const struct rpc_service *endpoint_services(size_t *ret_n);
 
-/* Those by which servers become a cluster. */
+/* Returns the methods by which servers become a cluster. */
 const struct rpc_service *endpoint_join_services(size_t *ret_n);
 
 /* --- calls that the leader answers (forward.c) --- */

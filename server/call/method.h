@@ -55,8 +55,8 @@ struct read_row {
     enum row_order order;
     bool hex; /* its prefix is one of an id of hex digits */
     bool no_prefix; /* a prefix is refused: it could be one of several names */
-    /* Its rows are those of the index that belong to the object that the request names. Where it
-     * names none: all of the index by creation, or of the table those whose id has the prefix. */
+    /* The index whose entries that belong to the object of the request are the rows. Where it names
+     * none: all of the index by creation, or of the table those whose id has the prefix. */
     enum state_by by;
     struct state_iter *(*rows)(struct read *r, struct state_txn *t); /* NULL: these */
     bool (*takes)(const struct read *r, const void *whole); /* NULL: all */

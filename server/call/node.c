@@ -38,7 +38,7 @@ node_ended(void *arg)
     talloc_free(r);
 }
 
-/* Its stream has ended with it, and takes the way to the node along. */
+/* Gives up a call whose stream has ended with it, and takes the way to the node along. */
 void
 node_give_up(struct call *c)
 {

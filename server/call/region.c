@@ -64,7 +64,7 @@ no_path(struct err *e, const char *why)
 
 /* --- a region --- */
 
-/* Its connection goes to the servers that are there now. */
+/* Finds or makes a region; its connection goes to the servers that are there now. */
 static struct region *
 region_of(struct server *s, const char *name, struct err *e)
 {
@@ -130,7 +130,7 @@ abroad_in(struct region *r, struct abroad *x)
     region_look_in(r, REGION_LOOK_MS);
 }
 
-/* It is silent: who waits is told, and the next of its servers is asked from now on. */
+/* Leaves a silent server: who waits is told, and the next of its servers is asked from now on. */
 static void
 region_lost(struct region *r)
 {

@@ -126,7 +126,7 @@ write_end(void *arg)
 
 static void write_begin(struct call *c);
 
-/* It is written, or refused, or answered without a write. */
+/* Ends a write, which is written, or refused, or answered without a write. */
 static void
 write_done(struct call *c)
 {

@@ -62,8 +62,8 @@ struct core_opts {
 /* Opens log and state and replays; strings are copied. */
 int core_open(const struct core_opts *o, struct core **ret, struct err *e);
 int core_start(struct core *c, struct err *e);
-/* Its log is empty and it is not to found a cluster alone: it waits for a leader's entries, or for:
- */
+/* Says whether the log is empty and the server is not to found a cluster alone: it waits for a
+ * leader's entries, or for core_found(). */
 bool core_is_new(const struct core *c);
 /* Before core_start(), of a new server: writes the first entry, durably: the configuration. */
 int core_found(struct core *c, const struct peer_list *conf, struct err *e);

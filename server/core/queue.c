@@ -80,7 +80,7 @@ completions_run(void *arg)
     }
 }
 
-/* Those of one home. */
+/* Takes the completions of one home. */
 static completions
 completions_of(completions *l, enum home home)
 {

@@ -136,7 +136,8 @@ struct job *entry_put_version(struct apply *a, const struct job *spec);
 struct touched_deployment *entry_touch_deployment(struct apply *a, const char *id);
 /* Counts what has become of an allocation in its deployment; `al` as it is about to be stored. */
 void entry_count_deployed(struct apply *a, struct allocation *al, const struct allocation *old);
-/* Those of a plan: a new one, and changes of status of those that are not over. */
+/* Applies the deployments of a plan: a new one, and changes of status of those that are not
+ * over. */
 void entry_plan_deployments(struct apply *a, const struct plan_result *in);
 
 /* --- nodes --- */

@@ -84,7 +84,7 @@ intent_job_register(struct apply *a, const struct intent_job_register *in)
     return 0;
 }
 
-/* Its tasks are stopped at once. */
+/* Has the job's tasks stopped at once. */
 static void
 skip_shutdown_delay(struct apply *a, const struct intent_job_deregister *in)
 {

@@ -57,7 +57,7 @@ keys_text(const void *ctx, const struct gossip_key *k)
     return mem_strdup(ctx, buf_str(&b));
 }
 
-/* Its place; n: it is not there. */
+/* Returns the key's place; n: it is not there. */
 static size_t
 keys_place(const struct gossip_keys *ring, const struct gossip_key *k)
 {

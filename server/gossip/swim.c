@@ -366,7 +366,7 @@ say_alive(struct swim *s, struct member *m, const struct statement *st, struct s
         swim_add_event(out, SWIM_UPDATE, m);
 }
 
-/* It became so; `was`: it was there. */
+/* Adds the event of a member that failed or left; `was`: it was there before. */
 static void
 gone_event(struct swim_out *out, const struct member *m, bool was)
 {
@@ -452,7 +452,7 @@ swim_say(struct swim *s, const struct statement *st, bool sync, struct swim_out 
 
 /* --- rounds --- */
 
-/* It failed, and no other server is at its address now. */
+/* Says whether a member failed, and no other server is at its address now. */
 static bool
 may_come_back(const struct swim *s, const struct member *m)
 {

@@ -31,7 +31,7 @@ void blocked_capacity(struct blocked *b, const char *computed_class, uint64_t in
 /* The job's work is done, or its evaluation was cancelled. */
 void blocked_untrack(struct blocked *b, const char *ns, const char *job_id);
 
-/* It is not in the state any more. */
+/* Forgets an evaluation that is not in the state any more. */
 void blocked_forget(struct blocked *b, const struct evaluation *e);
 
 void blocked_tick(struct blocked *b, int64_t now_ms);

@@ -50,7 +50,8 @@ bool broker_hold(struct broker *b, const char *id, uint64_t token);
 /* The holder shows a sign of life. */
 bool broker_touch(struct broker *b, const char *id, uint64_t token, int64_t now_ms);
 
-/* It is not in the state any more. Who holds it keeps it until its ack, nack or time. */
+/* Forgets an evaluation that is not in the state any more. Who holds it keeps it until its ack,
+ * nack or time. */
 void broker_forget(struct broker *b, const char *id);
 
 /* Moves what is due: delayed ones become ready, forgotten ones are nacked. */

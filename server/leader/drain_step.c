@@ -237,7 +237,8 @@ pace_group(struct step *s, const struct task_group *tg, const struct allocation 
                    settled, drainable);
     for (int64_t i = 0; i < room; i++)
         drain_step_flag(s, &s->out->move, ready[i]);
-    /* It is replaced already: when it comes back, its replacement stays (scenario A54). */
+    /* the allocation is replaced already: when it comes back, its replacement stays (scenario
+     * A54). */
     for (int64_t i = 0; i < n_silent && heard >= tg->count.v; i++)
         drain_step_flag(s, &s->out->move, silent[i]);
     if (drainable > room)

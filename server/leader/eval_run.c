@@ -73,8 +73,8 @@ run_end(struct run *r, bool ok)
     leader_work(l);
 }
 
-/* Its time was over before it came to an end: the evaluation is another run's, and its plan is
- * stale. */
+/* Drops a run whose time was over before it came to an end: the evaluation is another run's, and
+ * its plan is stale. */
 static void
 run_drop(struct run *r)
 {
@@ -449,7 +449,7 @@ next_plan(struct leader *l)
 
 /* --- the end --- */
 
-/* Its outcome cannot be an entry of the log: that is its outcome. */
+/* Stores that the run's outcome cannot be an entry of the log: that is its outcome. */
 static void
 run_store_failure(struct run *r)
 {

@@ -117,7 +117,7 @@ test_hook_ran(struct leader *l, const char *eval_id)
 
 /* Begins work on an evaluation that the broker handed out. */
 void run_start(struct leader *l, const struct evaluation *e, uint64_t token);
-/* Those that wait in the plan queue go. */
+/* Drops the runs that wait in the plan queue. */
 void runs_drop(struct leader *l);
 /* Hands out what is ready, cancels what is superfluous, sets the alarm. */
 void leader_work(struct leader *l);

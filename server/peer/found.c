@@ -235,7 +235,8 @@ found_heard(struct known *k, const struct server_hello *h)
         (void)known_at(f, str_or(h->seen.v[i]->serf, ""));
 }
 
-/* Its cluster has a log, of which this server has some: from before, or sent since it began. */
+/* Says whether the cluster has a log, of which this server has some: from before, or sent
+ * since this server began. */
 static bool
 is_founded(const struct found *f)
 {

@@ -255,8 +255,8 @@ link_closed(void *arg, int code)
     if (p->stopping)
         return;
     if (worked && !l->refused) {
-        /* Its process may be gone: ask at once. A process that is just ending may still take the
-         * connection, and reset it: then ask again. */
+        /* the other's process may be gone: ask at once. A process that is just ending may still
+         * take the connection, and reset it: then ask again. */
         l->asks = PEER_ASKS;
         link_dial(l);
         return;

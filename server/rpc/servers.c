@@ -279,7 +279,7 @@ struct removal {
     bool abroad; /* of another region: it is no member of this one */
 };
 
-/* It is a member no more, and that is committed. */
+/* Says whether the server is a member no more, and that is committed. */
 static bool
 is_removed(struct removal *r)
 {

@@ -59,7 +59,7 @@ attempt_stop(struct attempt *t, const struct allocation *a, const char *desc,
     return s;
 }
 
-/* It makes room for `by`. */
+/* Ends an allocation, which makes room for `by`. */
 static void
 attempt_preempt(struct attempt *t, const struct allocation *a, const struct allocation *by)
 {

@@ -164,7 +164,7 @@ classify_unknown(struct group_run *g, const struct item *it)
     return it->covered ? CLASS_COVERED : CLASS_UNTAINTED; /* S8: until its client has spoken */
 }
 
-/* It was running when its node went silent. */
+/* Classifies an allocation that was running when its node went silent. */
 static enum class
 classify_disconnect(struct group_run *g, const struct item *it)
 {

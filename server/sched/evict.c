@@ -179,7 +179,7 @@ evict_victims(struct select *s, const struct group *g, uint32_t row)
     return preempt_choose(e->scratch, r->n, &left, &ask);
 }
 
-/* They are of other jobs: no count of this one's allocations changes. */
+/* Stops the victims, which are of other jobs: no count of this one's allocations changes. */
 static void
 stop_victims(struct select *s, uint32_t row, const struct preempt_cand *v, size_t n)
 {

@@ -60,7 +60,7 @@ int64_t rollout_limit(struct rollout *r, struct rollout_group *g);
 void rollout_group_end(struct rollout *r, struct rollout_group *g, int64_t placed);
 /* After all groups: what becomes of the deployment. */
 void rollout_end(struct rollout *r);
-/* It is of the deployment that is under way. */
+/* Says whether an allocation is of the deployment that is under way. */
 bool rollout_has(const struct rollout *r, const struct allocation *a);
 /* ... which is not over: its watcher says when it is placed again. */
 bool rollout_holds(const struct rollout *r, const struct allocation *a);

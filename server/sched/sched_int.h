@@ -27,7 +27,7 @@ struct attempt {
 /* The row of the plan, which the plan owns. */
 struct allocation *attempt_stop(struct attempt *t, const struct allocation *a, const char *desc,
                   const char *client_status);
-/* It stays wanted; `client_status` NULL: it stays as it is. */
+/* Marks an allocation that stays wanted; `client_status` NULL: it stays as it is. */
 void attempt_mark(struct attempt *t, const struct allocation *a, const char *followup,
                   const char *client_status);
 /* `back`: that it came back is settled. */

@@ -62,7 +62,7 @@ const char *select_refusal(struct select *s, const void *ctx, const struct task_
 
 /* Bytes of a metric as it is stored. */
 size_t metric_bytes(const struct alloc_metric *m);
-/* Its numbers without any text. */
+/* Returns the metric's numbers without any text. */
 struct alloc_metric *metric_numbers(const void *ctx, const struct alloc_metric *m);
 
 /* Adds what is known about classes to `elig` (true wins over false); false when some constraint

@@ -83,7 +83,7 @@ watch_finish(void *arg)
     fn(a, why);
 }
 
-/* Its function comes in the next turn. */
+/* Wakes a watch: its function comes in the next turn. */
 static void
 watch_wake(struct server_watch *x, enum wake_reason why)
 {
