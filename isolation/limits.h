@@ -69,7 +69,6 @@ enum {
     NUMA_NODES_MAX = 64,           /* memory nodes of the machine that are looked at */
     SECCOMP_INSNS_MAX = 4096,      /* instructions of a system call filter */
     SECCOMP_RULES_MAX = 1024,      /* rules of a profile */
-    SECCOMP_CONDS_MAX = 64,        /* argument checks of a profile */
     RECORD_CALLS_MAX = 16,         /* denied system calls of a task, each with its count */
 
     /* --- networks of allocations --- */

@@ -26,7 +26,6 @@ enum {
     READ_HERE_MAX = 32, /* objects read so before others have a turn */
     LIST_PART_ROWS = 4096,           /* rows that are looked at for a part of a list */
     LIST_PART_NS = 10 * 1000 * 1000, /* ns of work for a part of a list */
-    PAGE_TOKEN_MAX = 2200,           /* bytes of a next_token */
 
     DISPATCH_PAYLOAD_MAX = 16 << 10, /* bytes of the payload of a dispatch */
 

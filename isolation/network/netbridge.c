@@ -30,7 +30,7 @@
 #define IFLA_BRPORT_LOCKED 39 /* Linux 5.18; older kernels pass over it */
 #endif
 #define PORT_PREFIX "pd"
-enum { HEX_DIGITS = 8, ALIAS_MAX = 255 };
+enum { ALIAS_MAX = 255 };
 
 void
 netbridge_port(char out[NET_NAME_MAX], uint32_t addr)
