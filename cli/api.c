@@ -248,24 +248,53 @@ uuid_digits(const char *s)
     return s[strspn(s, "0123456789abcdefABCDEF-")] == '\0';
 }
 
+/* Asks for those whose id begins so: `even` of it, which the servers take. */
+static int
+list_by_prefix(struct cmd *c, const struct api_kind *k, const char *prefix, const char *even,
+               struct object_list *l, struct err *e)
+{
+    size_t n = 0;
+    *l = (struct object_list){NULL, 0};
+    if (uuid_digits(prefix) &&
+        api_list(c, api_target(c, k->path, "prefix", even, NULL), k->t, l, NULL, e))
+        return e->code;
+    for (size_t i = 0; i < l->n; i++)
+        if (str_prefix(str_or(id_of(k->t, l->v[i]), ""), prefix))
+            l->v[n++] = l->v[i];
+    l->n = n;
+    return 0;
+}
+
+/* Looks in all namespaces for an object outside the default namespace, unless the caller named
+ * another one. */
+static void
+list_everywhere(struct cmd *c, const struct api_kind *k, const char *prefix, const char *even,
+                struct object_list *l)
+{
+    struct err e = ERR_INIT;
+    if (!str_empty(c->namespace) || !type_field(k->t, "Namespace", strlen("Namespace")))
+        return;
+    c->namespace = "*";
+    if (list_by_prefix(c, k, prefix, even, l, &e))
+        l->n = 0;
+    c->namespace = NULL;
+}
+
 const char *
 api_find(struct cmd *c, const struct api_kind *k, const char *prefix)
 {
     struct err e = ERR_INIT;
-    struct object_list l = {NULL, 0};
+    struct object_list l;
     const char *even = api_uuid_prefix(c, prefix);
     if (!even)
         return NULL;
-    if (uuid_digits(prefix) &&
-        api_list(c, api_target(c, k->path, "prefix", even, NULL), k->t, &l, NULL, &e)) {
+    if (list_by_prefix(c, k, prefix, even, &l, &e)) {
         cmd_fail(c, "Error querying %s: %s", k->name, e.text);
         return NULL;
     }
-    size_t n = 0;
-    for (size_t i = 0; i < l.n; i++)
-        if (str_prefix(str_or(id_of(k->t, l.v[i]), ""), prefix))
-            l.v[n++] = l.v[i];
-    l.n = n;
+    if (l.n == 0)
+        list_everywhere(c, k, prefix, even, &l);
+    size_t n = l.n;
     if (n == 1)
         return id_of(k->t, l.v[0]);
     if (n == 0) {
