@@ -18,6 +18,7 @@ struct fetch {
     size_t n, next; /* those before `next` are done */
     size_t part;    /* how many are asked for at once */
     bool plain;     /* a job that was said to be known is not any more: name none */
+    bool surely;    /* the leader is asked: another server lagged behind what the list said */
 };
 
 static void get_part(struct fetch *f);
@@ -102,6 +103,20 @@ take_part(struct fetch *f, const struct alloc_get_allocs_response *r)
     return all;
 }
 
+/* False: an allocation is older than the list had it, or missing, as if it were collected. */
+static bool
+is_recent(const struct fetch *f, const struct alloc_get_allocs_response *r)
+{
+    size_t n = f->n - f->next < (size_t)r->handled ? f->n - f->next : (size_t)r->handled;
+    for (size_t i = 0; i < n; i++) { /* they come in the order in which they were asked for */
+        const struct wanted *w = &f->v[f->next + i];
+        const struct allocation *a = i < r->allocs.n ? r->allocs.v[i]->alloc : NULL;
+        if (!a || !str_eq(a->id, w->id) || a->alloc_modify_index < w->index)
+            return false;
+    }
+    return true;
+}
+
 /* --- one that cannot be had --- */
 
 static void
@@ -147,6 +162,15 @@ fetch_refuse(struct fetch *f, const struct err *e)
 
 /* --- asking --- */
 
+/* A server that lags may not know the node yet either. */
+static bool
+is_behind(const struct fetch *f, const struct err *e, const struct alloc_get_allocs_response *r)
+{
+    if (f->surely)
+        return false;
+    return e ? e->code == -ERR_NOT_FOUND || e->code == -ERR_FORBIDDEN : !is_recent(f, r);
+}
+
 /* The answer came, or could not, for its size or content: not for the state of the connection or
  * the servers. */
 static bool
@@ -164,6 +188,9 @@ on_part(void *arg, const struct err *e, const void *resp)
     f->call = 0;
     if (g->stopping) {
         fetch_end(f, NULL);
+    } else if (is_behind(f, e, r)) {
+        f->surely = true;
+        get_part(f);
     } else if (e && too_large(e) && f->part > 1) {
         f->part /= 2;
         get_part(f);
@@ -213,8 +240,9 @@ get_part(struct fetch *f)
     }
     auto_mem void *tmp = mem_ctx("fetch");
     struct rpc_envelope env = ground_proof(g);
-    env.stale = true;
-    env.agent_run = NULL; /* a server that lags may know the run before this one */
+    env.stale = !f->surely;
+    if (env.stale)
+        env.agent_run = NULL; /* a server that lags may know the run before this one */
     struct alloc_get_allocs_request req = {0};
     struct rpc_request r = {RPC_ALLOC_GET_ALLOCS, &req, &env, 0};
     for (size_t i = f->next; i < f->n && i - f->next < f->part; i++)

@@ -38,6 +38,7 @@ struct sync {
     uint64_t list_call;
     struct fetch *fetch; /* what the list said is new; NULL: nothing */
     uint64_t index;
+    bool list_stale; /* any server answers the list that was asked for */
     int64_t list_sent_ns;
     uint64_t listed; /* allocations in the last list, plus one; 0: none yet */
     struct timer *list_timer;
@@ -160,7 +161,10 @@ on_list(void *arg, const struct err *e, const void *resp)
     if (s->g->stopping) {
         /* nothing */
     } else if (e) {
-        if (e->code == -ERR_NOT_FOUND || e->code == -ERR_FORBIDDEN)
+        bool unknown = e->code == -ERR_NOT_FOUND || e->code == -ERR_FORBIDDEN;
+        if (unknown && s->list_stale)
+            s->index = 0; /* it lags, and may know the run before this one: the leader is asked */
+        else if (unknown)
             register_beat_now(s->reg); /* its answer decides about registering again */
         if (e->code == -ERR_TIMEOUT && is_impatient(s)) {
             log_info("client", "the server does not answer: another one is asked", NULL);
@@ -188,7 +192,7 @@ list_send(struct sync *s)
     struct rpc_envelope env = ground_proof(s->g);
     env.min_index = s->index;
     env.wait = wait;
-    env.stale = s->index != 0;
+    env.stale = s->list_stale = s->index != 0;
     struct node_client_allocs_request req = {.known = s->index != 0 ? s->listed : 0};
     struct rpc_request r = {RPC_NODE_GET_CLIENT_ALLOCS, &req, &env,
                             (wait + wait / 16) / NS_PER_MS + (soon ? LIST_LATE_MS : 10 * 1000)};

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/terms.h"
 #include "client/limits.h"
 #include "common/duration.h"
 #include "common/fd.h"
@@ -705,6 +706,29 @@ START_TEST(one_that_cannot_be_fetched_fails_alone)
 }
 END_TEST
 
+/* The list came from a server that knows more than those that were just started. */
+START_TEST(a_server_that_lags_behind_the_list_is_not_believed)
+{
+    for (int lag = NO_NODE; lag <= OLDER_ALLOC; lag++) {
+        struct world w;
+        world_start(&w, geteuid());
+        struct world_alloc *x = world_script(&w, "service", "sleep 1000000");
+        w.lag = lag;
+        world_client(&w);
+        world_until(&w, world_status(x, "running"));
+        if (lag == NO_NODE) { /* a list is refused as well, which asks for no heartbeat */
+            ck_assert_uint_le(w.heartbeats, 2);
+            w.lag = UP_TO_DATE;
+        }
+        world_until(&w, w.parked != NULL);
+        x->a->desired_status = ALLOC_DESIRED_STOP;
+        world_changed(&w, x);
+        world_until(&w, world_status(x, "complete"));
+        world_stop(&w);
+    }
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_task_completes,
                    failure_has_its_exit_code, stop_kills_and_purge_removes,
                    deletion_without_an_index, restart_and_signal, signal_comes_before_its_end,
@@ -713,4 +737,5 @@ TEST_SUITE_TIMEOUT("client", 60, registers, registers_again_when_unknown, batch_
                    old_allocations_are_collected, full_disk_is_relieved, new_waits_for_removals,
                    dev_ends_its_tasks, reports_are_sent_again, what_is_unknown_is_reported_again,
                    drains_its_node, follow_and_rotation,
-                   mock_restarts, a_job_is_fetched_once, one_that_cannot_be_fetched_fails_alone)
+                   mock_restarts, a_job_is_fetched_once, one_that_cannot_be_fetched_fails_alone,
+                   a_server_that_lags_behind_the_list_is_not_believed)

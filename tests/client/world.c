@@ -92,6 +92,10 @@ on_list(void *arg, struct rpc_call *call, const void *req)
     proved(w, call);
     const struct node_client_allocs_request *r = req;
     size_t listed = 0;
+    if (rpc_call_envelope(call)->stale && w->lag == NO_NODE) {
+        rpc_failf(call, -ERR_FORBIDDEN, "registered by another agent since");
+        return;
+    }
     for (size_t i = 0; i < w->n; i++)
         listed += w->allocs[i].listed;
     bool news = r->known != 0 && r->known != listed + 1;
@@ -122,11 +126,16 @@ on_get(void *arg, struct rpc_call *call, const void *req)
     const struct alloc_get_allocs_request *r = req;
     struct alloc_get_allocs_response resp = {0};
     void *ctx = rpc_call_ctx(call);
+    bool stale = rpc_call_envelope(call)->stale;
     w->gets++;
+    if (stale && w->lag == NO_NODE) {
+        rpc_failf(call, -ERR_NOT_FOUND, "node not found");
+        return;
+    }
     for (; resp.handled < r->alloc_ids.n && (!w->per_get || resp.handled < w->per_get);
          resp.handled++) {
         struct world_alloc *x = find(w, r->alloc_ids.v[resp.handled]);
-        if (!x)
+        if (!x || (stale && w->lag == NO_ALLOC))
             continue;
         if (x->too_large) {
             if (resp.handled > 0)
@@ -137,6 +146,10 @@ on_get(void *arg, struct rpc_call *call, const void *req)
         struct sent_alloc *s = mem_new(ctx, struct sent_alloc);
         s->alloc = mem_dup(ctx, x->a, sizeof(*x->a));
         s->alloc->job = NULL;
+        if (stale && w->lag == OLDER_ALLOC) {
+            s->alloc->alloc_modify_index--;
+            s->alloc->desired_status = ALLOC_DESIRED_RUN;
+        }
         s->job_modify_index = x->a->job->job_modify_index;
         list_add(ctx, resp.allocs, s);
         bool has = false;

@@ -40,6 +40,7 @@ struct world {
     unsigned registrations, heartbeats, updates;
     unsigned gets, jobs_sent;
     size_t per_get; /* allocations sent at once; 0: all */
+    enum { UP_TO_DATE, NO_NODE, NO_ALLOC, OLDER_ALLOC } lag; /* of all but the leader */
     int fail_heartbeat; /* code of the next heartbeat's error; 0: none */
     int fail_update;
     struct node *node;
