@@ -99,7 +99,10 @@ def profile_of(pid):
 
 
 def the_contributed_ones_hold():
-    """Agent, warden, shims and tasks under contrib/apparmor: jobs run as ever, nothing is denied."""
+    """Agent, warden, shims and tasks under contrib/apparmor: jobs run as ever, nothing is denied. A task that is older than
+    the profiles is joined (alloc exec) as well."""
+    submit("older", "exec sleep 1000000")
+    older = allocs("older", "running")[0]
     load("/root/tests/contrib-apparmor.bin")
     with unit_profile("paddock", "paddock-agent", "paddock-warden", "paddock"):
         for unit, profile in (("paddock", "paddock-agent"), ("paddock-warden", "paddock-warden")):
@@ -116,8 +119,12 @@ def the_contributed_ones_hold():
         assert out.strip() == "paddock-shim (enforce)", out
         out = sh("paddock", "alloc", "exec", "-t", alloc["ID"], "tty")
         assert "/dev/pts/" in out, out
+        out = sh("paddock", "alloc", "exec", "-i=false", older["ID"], "cat", "/proc/self/attr/apparmor/current")
+        assert out.strip() == "paddock-shim (enforce)", out
+        purge("older")
         purge("stays")
-        until(lambda: not os.path.exists(f"{TASKS}/{alloc['ID']}"), "end of the task")
+        for a in alloc, older:
+            until(lambda: not os.path.exists(f"{TASKS}/{a['ID']}"), "end of the task")
     for profile in ("paddock-agent", "paddock-warden", "paddock-shim"):
         with open(f"{KERNEL}/.remove", "w") as f:
             f.write(profile)
