@@ -207,7 +207,8 @@ rig_start(struct rig *r, uid_t uid)
     ck_assert_int_eq(mkdir(r->policy.run_dir, 0755), 0);
     struct cgroup_info info;
     if (uid == 0 && cgroup_find(r->ctx, &info, NULL) == 0)
-        r->policy.cgroup_root = mem_printf(r->ctx, "%s/paddock-rig-%d", info.mount, (int)getpid());
+        r->policy.cgroup_root = /* not of a pid: one that a killed test left may be in it */
+            mem_printf(r->ctx, "%s/paddock-%s", info.mount, r->dir + strlen("/tmp/"));
     ck_assert_msg(policy_compile(&r->policy, r->policy_path, &e) == 0, "%s", e.text);
     if (uid != 0) {
         ck_assert_int_eq(chown(r->policy.data_dir, uid, uid), 0);
