@@ -7,9 +7,14 @@ import http.client
 import json
 import os
 import pwd
+import shutil
 import signal
 import subprocess
+import sys
+import tempfile
 import threading
+import time
+import uuid
 
 from paddock_test import DEADLINE_S, TOP_BUILD, Agent, cmdline, named_child, open_log, start_time
 
@@ -101,6 +106,32 @@ class Node(Agent):
                 p.terminate()
                 p.wait(30)
 
+    def machine_ends(self, told, at_once=()):
+        """As by systemd: agent and warden, the word that the machine ends, SIGTERM, and SIGKILL for what stays for half a second
+        (in the cgroups `at_once`, sooner). Not `told`: the power goes. `/run` and cgroups are as after a boot."""
+        self.kill("agent", "warden", sig=signal.SIGTERM if told else signal.SIGKILL)
+        if told:
+            p = subprocess.run([os.path.join(self.bin, "paddock-holder"), "-ending", self.run], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, check=False)
+            assert (p.returncode, p.stdout) == (0, ""), p.stdout
+            for pid in self.processes():
+                try:
+                    os.kill(pid, signal.SIGTERM)
+                except ProcessLookupError:
+                    pass
+        end = time.monotonic() + (0.5 if told else 0)
+        for cgroup in [*at_once, self.cgroup]:
+            while cgroup == self.cgroup and self.processes() and time.monotonic() < end:
+                time.sleep(0.02)
+            with open(f"{cgroup}/cgroup.kill", "w") as f:
+                f.write("1")
+        self.until(lambda: not self.processes(), "an empty machine")
+        self.remove_cgroups()
+        shutil.rmtree(self.run)
+        os.mkdir(self.run, 0o755)
+        with open(os.path.join(self.run, "cgroup"), "w") as f:
+            f.write(self.cgroup)
+
     # --- what there is ---
 
     def processes(self):
@@ -182,6 +213,25 @@ class Node(Agent):
                 os.rmdir(os.path.join(at, d))
         if os.path.isdir(self.cgroup):
             os.rmdir(self.cgroup)
+
+
+def with_own_boot_id(variable):
+    """Executes this program again, as root, in a mount namespace where the machine's boot id is in the file that the variable
+    names: new_boot() writes another one."""
+    if os.geteuid() != 0 or variable in os.environ:
+        return
+    fd, path = tempfile.mkstemp(prefix="paddock-boot-")
+    os.fchmod(fd, 0o644)
+    os.close(fd)
+    os.environ[variable] = path
+    new_boot(path)
+    os.execvp("unshare", ["unshare", "-m", "--propagation", "private", "sh", "-c",
+                          f'mount --bind "${variable}" /proc/sys/kernel/random/boot_id && exec "$@"', "boot", *sys.orig_argv])
+
+
+def new_boot(path):
+    with open(path, "w") as f:
+        f.write(f"{uuid.uuid4()}\n")
 
 
 # --- jobs ---
