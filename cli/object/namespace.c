@@ -21,8 +21,10 @@ print_pool_rules(struct cmd *c, const struct namespace_names *p)
     cmd_heading(c, "Node Pool Configuration");
     table_init(&t, c, 2);
     table_row(&t, "Default", str_or(p->default_, "default"));
-    table_row(&t, "Allowed", names_text(c, &p->allowed, "*"));
-    table_row(&t, "Denied", names_text(c, &p->denied, "<none>"));
+    if (p->allowed.n > 0)
+        table_row(&t, "Allowed", names_text(c, &p->allowed, ""));
+    if (p->denied.n > 0)
+        table_row(&t, "Denied", names_text(c, &p->denied, ""));
     table_print_kv(&t);
 }
 
@@ -37,10 +39,10 @@ namespace_print(struct cmd *c, const struct namespace *n)
     table_row(&t, "Name", n->name);
     table_row(&t, "Description", str_or(n->description, "<none>"));
     table_row(&t, "Quota", str_or(n->quota, "<none>"));
-    table_row(&t, "EnabledDrivers", names_text(c, &may->enabled_task_drivers, "*"));
-    table_row(&t, "DisabledDrivers", names_text(c, &may->disabled_task_drivers, "<none>"));
-    table_row(&t, "EnabledNetworkModes", names_text(c, &may->enabled_network_modes, "*"));
-    table_row(&t, "DisabledNetworkModes", names_text(c, &may->disabled_network_modes, "<none>"));
+    table_row(&t, "Enabled Drivers", names_text(c, &may->enabled_task_drivers, "*"));
+    table_row(&t, "Disabled Drivers", names_text(c, &may->disabled_task_drivers, "<none>"));
+    table_row(&t, "Enabled Network Modes", names_text(c, &may->enabled_network_modes, "*"));
+    table_row(&t, "Disabled Network Modes", names_text(c, &may->disabled_network_modes, "<none>"));
     table_print_kv(&t);
     if (n->meta.n > 0)
         print_titled_map(c, "Metadata", &n->meta);

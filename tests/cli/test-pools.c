@@ -99,10 +99,11 @@ START_TEST(namespaces)
         {NULL, 0, NULL}});
     check_out("namespace list", 0, "Name     Description\ndefault  All\ndev      <none>\n");
     check_out("namespace status dev", 0,
-              "Name                 = dev\nDescription          = <none>\nQuota                = <none>\n"
-              "EnabledDrivers       = exec,docker\nDisabledDrivers      = <none>\nEnabledNetworkModes  = *\n"
-              "DisabledNetworkModes = <none>\n\nMetadata\na = 1\n\nNode Pool Configuration\n"
-              "Default = gpu\nAllowed = *\nDenied  = prod\n");
+              "Name                   = dev\nDescription            = <none>\n"
+              "Quota                  = <none>\n"
+              "Enabled Drivers        = exec,docker\nDisabled Drivers       = <none>\n"
+              "Enabled Network Modes  = *\nDisabled Network Modes = <none>\n\nMetadata\na = 1\n\n"
+              "Node Pool Configuration\nDefault = gpu\nDenied  = prod\n");
     check_out("namespace inspect -t {{.Name}} dev", 0, "dev\n");
     /* the members that are not named stay as they are */
     check_out("namespace apply -description text dev", 0, "Successfully applied namespace \"dev\"!\n");
