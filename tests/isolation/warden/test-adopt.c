@@ -244,7 +244,10 @@ kills(bool isolated, uid_t uid, enum what what)
         rig_spec(&r, rig_id, "web", isolated, mem_printf(r.ctx, "exec sleep %s", mark));
     list_add(s, s->env, mem_printf(s, "NOMAD_ALLOC_ID=%s", rig_id));
     list_add(s, s->env, "NOMAD_TASK_NAME=web");
+    const char *slow = getenv("PADDOCK_TEST_SLOW");
     int stride = getenv("PADDOCK_LONG") != NULL ? 1 : STRIDE, k = 1, done = 0;
+    if (slow != NULL && strlen(slow) > 1) /* emulated: a step takes a second or two */
+        stride *= 8;
     for (bool in_time = true; in_time && k < STEPS_MAX; k += stride) {
         rig_alloc(&r, rig_id, "web", s->driver);
         if (what == DESTROY) {
