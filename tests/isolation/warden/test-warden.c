@@ -17,6 +17,7 @@
 
 #include "codec/codec.h"
 #include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/num.h"
@@ -301,7 +302,8 @@ END_TEST
 static void
 await_text(struct rig *r, const char *path, const char *text)
 {
-    for (int i = 0; i < 2000; i++) {
+    int64_t end = clock_mono_ns() + 60 * NS_PER_S; /* an emulated machine is some 25 times slower */
+    while (clock_mono_ns() < end) {
         if (strstr(rig_file(r, rig_id, path), text) != NULL)
             return;
         rig_pause(5);
