@@ -789,7 +789,7 @@ START_TEST(nofile_above_the_hard_limit_is_refused)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("warden", 60, runs_raw_exec, runs_raw_exec_rootless,
+TEST_SUITE_TIMEOUT("warden", 300, runs_raw_exec, runs_raw_exec_rootless,
                    nofile_above_the_hard_limit_is_refused, runs_exec, two_wardens_share_a_cgroup,
                    what_a_start_needs_may_be_denied, reports_failed_launches,
                    a_closed_directory_of_path_holds_nothing, refuses_by_policy,
