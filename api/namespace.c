@@ -40,8 +40,9 @@ namespace_check(const struct namespace *n, bool deleted, struct err *e)
                    : err_set(e, -ERR_INVALID, "can not delete default namespace");
     if (!name_is_valid(n->name))
         return err_set(e, -ERR_INVALID,
-                       "Invalid namespace \"%.160s\": a name has 1 to %d letters, digits and '-'",
-                       str_or(n->name, ""), OBJECT_NAME_MAX);
+                       "Invalid namespace \"%.128s\": invalid name \"%.128s\". A name has 1 to %d "
+                       "letters, digits and '-'",
+                       str_or(n->name, ""), str_or(n->name, ""), OBJECT_NAME_MAX);
     if (!str_empty(n->quota))
         err_set(e, -ERR_INVALID, "quota is of Nomad Enterprise: leave it out");
     else if (n->vault_configuration != NULL || n->consul_configuration != NULL)

@@ -151,11 +151,11 @@ START_TEST(limits_of_a_namespace)
     n->name = name;
     ck_assert_ptr_null(wrong(n, false));
     name[OBJECT_NAME_MAX] = 'n';
-    ck_assert_ptr_nonnull(strstr(wrong(n, false), "a name has 1 to 128"));
+    ck_assert_ptr_nonnull(strstr(wrong(n, false), "A name has 1 to 128"));
     static const char *const bad[] = {NULL, "", "*", "a_b", "a b", "a/b"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         n->name = bad[i];
-        ck_assert_ptr_nonnull(strstr(wrong(n, false), "Invalid namespace"));
+        ck_assert_ptr_nonnull(strstr(wrong(n, false), "\": invalid name \""));
     }
     n->name = "default";
     ck_assert_ptr_null(wrong(n, false));
