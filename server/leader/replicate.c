@@ -34,7 +34,7 @@ struct change {
     const char *deleted; /* the name, of a deletion; NULL */
 };
 
-/* One answer on its way into the state; touches *r as long as the gate is open. */
+/* An answer on its way into the state; touches *r as long as the gate is open. */
 struct round {
     struct replicate *r;
     struct gate *gate;
@@ -52,6 +52,8 @@ struct replicate {
     uint64_t gen;   /* counts leaderships: rounds of an older one are dropped */
     uint64_t since; /* index of the last answer */
     bool news;      /* that index is another one than before */
+    uint64_t first; /* index of the first part of an answer, */
+    char *after;    /* whose next part begins behind this name; NULL: it is whole */
     int64_t retry_ms;
     struct timer *timer;
     struct rpc_client *client; /* with an open query */
@@ -224,6 +226,7 @@ round_written(void *arg, const struct err *e, uint64_t index, struct fsm_result 
     const char *deleted = x->changes.v[x->at++].deleted;
     if (e != NULL && deleted == NULL) {
         x->r->since = 0;
+        mem_free(x->r->after);
         replicate_later(x->r, e->text);
         round_free(x);
         return;
@@ -278,9 +281,15 @@ replicate_answered(void *arg, const struct err *e, const void *resp)
     }
     x->got = codec_clone(x, &type_objects_export, resp);
     uint64_t index = x->got->meta != NULL ? x->got->meta->index : 0;
-    r->news = index != r->since;
-    r->since =
-        index < r->since ? 0 : index; /* less: of an older state, all of which is asked for */
+    if (r->after == NULL)
+        r->first = index;
+    mem_free(r->after);
+    if (!str_empty(x->got->next)) {
+        r->after = mem_strdup(r, x->got->next);
+    } else {
+        r->news = r->first != r->since;
+        r->since = r->first < r->since ? 0 : r->first; /* of an older state: all */
+    }
     r->retry_ms = 0;
     env_work(r->l->env, round_compare, round_compared, x);
 }
@@ -290,10 +299,10 @@ replicate_ask(void *arg)
 {
     struct replicate *r = arg;
     const struct server_config *cfg = server_cfg(r->l->s);
-    const struct objects_export_request req = {.since = r->since};
+    const struct objects_export_request req = {.since = r->since, .after = r->after};
     const struct rpc_envelope env = {.region = cfg->authoritative_region,
                                      .hops = 1,
-                                     .min_index = r->since,
+                                     .min_index = r->after != NULL ? 0 : r->since,
                                      .wait = ASK_WAIT_MS * NS_PER_MS};
     const struct rpc_request q = {RPC_OBJECT_EXPORT, &req, &env, 2 * ASK_SPARE_MS, NULL};
     struct err e = ERR_INIT;
@@ -327,6 +336,7 @@ replicate_begin(struct leader *l)
     r->gen++;
     r->since = 0;
     r->retry_ms = 0;
+    mem_free(r->after);
     if (!str_eq(cfg->authoritative_region, cfg->region))
         r->timer = env_timer(l->env, 0, replicate_ask, r);
 }

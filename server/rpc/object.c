@@ -6,6 +6,7 @@
 #include "api/object.h"
 
 #include <openssl/evp.h>
+#include <string.h>
 
 #include "common/buf.h"
 #include "common/mem.h"
@@ -41,6 +42,7 @@ enum {
     HASH_BYTES = 32,
     DELETE_REASONS_MAX = 512,
     DELETE_ASK_MS = 5000,
+    EXPORT_PART_BYTES = 1 << 20, /* of rows, in an answer */
 };
 
 /* Hashes what people have said of it, so equal objects hash equally in every region. */
@@ -262,34 +264,65 @@ const struct read_row read_object_uses = {.tables = STATE_BIT(STATE_JOBS), .run 
 
 /* --- what other regions follow --- */
 
+/* A part of what is replicated: the names of all rows, and rows behind `after` until
+ * EXPORT_PART_BYTES are full, so that neither an answer nor an entry made of it is too large. */
+struct export {
+    const struct objects_export_request *req;
+    struct objects_export *resp;
+    bool reached; /* rows from here on are behind `after` */
+    size_t bytes;
+    const char *last; /* row of this part */
+};
+
 static void
-export_table(const struct read *r, struct state_txn *t, enum state_table table,
-             struct objects_export *resp, struct object_list *rows)
+export_row(struct export *x, struct object_list *rows, void *obj, const char *name, size_t bytes)
 {
-    const struct objects_export_request *req = r->req;
+    bool full = x->bytes > 0 && x->bytes + bytes > EXPORT_PART_BYTES;
+
+    if (full && x->resp->next == NULL)
+        x->resp->next = x->last;
+    if (x->resp->next != NULL) {
+        talloc_free(obj);
+        return;
+    }
+    list_add(x->resp, *rows, obj);
+    x->bytes += bytes;
+    x->last = name;
+}
+
+static void
+export_table(struct export *x, const struct read *r, struct state_txn *t, enum state_table table,
+             struct object_list *rows)
+{
     const struct type *type = state_type(table);
+    const char *after = str_or(x->req->after, "");
+    bool begins_here = str_prefix(after, mem_printf(r->ctx, "%s/", type->name));
     struct state_iter *it = state_ids(t, r->ctx, table, NULL);
 
-    for (void *obj; (obj = state_next(it, resp)) != NULL;) {
-        const char *name = *(const char **)type_member(type, obj, "Name");
-        list_add(resp, resp->names, mem_printf(resp, "%s/%s", type->name, name));
-        if (*(const uint64_t *)type_member(type, obj, "ModifyIndex") >= req->since)
-            list_add(resp, *rows, obj);
+    for (void *obj; (obj = state_next(it, x->resp)) != NULL;) {
+        struct state_key key = {.a = *(const char **)type_member(type, obj, "Name")};
+        const char *name = mem_printf(x->resp, "%s/%s", type->name, key.a);
+        list_add(x->resp, x->resp->names, name);
+        x->reached = x->reached || (begins_here && strcmp(name, after) > 0);
+        if (x->reached && *(const uint64_t *)type_member(type, obj, "ModifyIndex") >= x->req->since)
+            export_row(x, rows, obj, name, state_row_bytes(t, table, key));
         else
             talloc_free(obj);
     }
+    x->reached = x->reached || begins_here;
 }
 
 static int
 export_run(struct read *r, struct state_txn *t, struct err *e)
 {
-    struct objects_export *resp;
+    struct export x = {.req = r->req};
 
     if (endpoint_objects_there(t, e) < 0)
         return e->code;
-    resp = read_resp(r);
+    x.resp = read_resp(r);
+    x.reached = str_empty(x.req->after);
 #define OBJECT(TABLE, type, TYPE, member)                                                          \
-    export_table(r, t, STATE_##TABLE, resp, (struct object_list *)&resp->member);
+    export_table(&x, r, t, STATE_##TABLE, (struct object_list *)&x.resp->member);
     API_REPLICATED_OBJECTS(OBJECT)
 #undef OBJECT
     r->index = state_index(t, r->row->tables);

@@ -134,7 +134,7 @@ START_TEST(what_is_called_back_is_not_written)
 }
 END_TEST
 
-/* One of the nodes that were missed together is called back. */
+/* A node of those that were missed together is called back. */
 START_TEST(one_of_several_is_called_back)
 {
     struct log log = log_new(-ENOSPC);
