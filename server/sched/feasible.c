@@ -109,13 +109,19 @@ driver_ok(const struct node *n, const char *name)
     return attr != NULL && num_parse_bool(attr, &on) == 0 && on;
 }
 
+bool
+feasible_has_drivers(const struct task_group *tg, const struct node *n)
+{
+    for (size_t i = 0; i < tg->tasks.n; i++)
+        if (!driver_ok(n, str_or(tg->tasks.v[i]->driver, "")))
+            return false;
+    return true;
+}
+
 const char *
 feasible_drivers(const struct feasible *f, const struct node *n)
 {
-    for (size_t i = 0; i < f->tg->tasks.n; i++)
-        if (!driver_ok(n, str_or(f->tg->tasks.v[i]->driver, "")))
-            return FILTER_DRIVERS;
-    return NULL;
+    return feasible_has_drivers(f->tg, n) ? NULL : FILTER_DRIVERS;
 }
 
 char *

@@ -24,6 +24,8 @@ struct feasible *feasible_new(const void *ctx, struct regexes *rx, const struct 
 /* Checks what is the same for all nodes of a computed class. NULL: feasible. Else the reason, as
  * AllocMetric.ConstraintFiltered names it. */
 const char *feasible_class(struct feasible *f, const struct node *n);
+/* Says whether each driver of the group is there and healthy. */
+bool feasible_has_drivers(const struct task_group *tg, const struct node *n);
 /* NULL, or that a driver of the group is not there or not healthy, which may differ within a class.
  */
 const char *feasible_drivers(const struct feasible *f, const struct node *n);

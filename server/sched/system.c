@@ -10,6 +10,7 @@
 #include "common/mem.h"
 #include "server/sched/away.h"
 #include "server/sched/alloc/names.h"
+#include "server/sched/feasible.h"
 #include "server/sched/sched_int.h"
 
 struct system_run {
@@ -32,6 +33,17 @@ system_stop(struct system_run *r, const struct allocation *a, const char *desc, 
     r->du->stop++;
 }
 
+/* A driver of the group is gone for now (its helper or engine starts again, the machine has just
+ * come up), and attributes with it: what runs there goes on, whatever the constraints make of
+ * that. */
+static bool
+system_lacks_driver(const struct system_run *r, uint32_t row)
+{
+    const struct node *n = r->t->in->view->nodes->facts[row]->node;
+
+    return !r->ok[row] && !feasible_has_drivers(r->tg, n);
+}
+
 /* A live allocation on a node that is still there. True when it fills its place. */
 static bool
 system_keep(struct system_run *r, const struct allocation *a, uint32_t row)
@@ -46,7 +58,7 @@ system_keep(struct system_run *r, const struct allocation *a, uint32_t row)
         r->du->reconnect++;
         return true;
     }
-    if (!takes_work && c == CHANGE_NONE) {
+    if ((!takes_work && c == CHANGE_NONE) || (takes_work && system_lacks_driver(r, row))) {
         r->du->ignore++;
         return true;
     }
@@ -141,7 +153,7 @@ system_alloc(struct system_run *r, const struct allocation *a)
         system_stop(r, a, DESC_MIGRATING, NULL);
     } else {
         *done = system_keep(r, a, row);
-        r->stays |= r->ok[row] || !nodes->facts[row]->takes_work;
+        r->stays |= r->ok[row] || !nodes->facts[row]->takes_work || system_lacks_driver(r, row);
     }
 }
 

@@ -618,6 +618,56 @@ START_TEST(system_runs_everywhere)
 }
 END_TEST
 
+/* The node lacks the driver, and the attribute with it. */
+static void
+lose_driver(struct node *n, bool lost)
+{
+    map_get(n->drivers, "exec")->v->healthy = !lost;
+    str_map_set(n, &n->attributes, "driver.exec", lost ? "" : "1");
+}
+
+/* A node whose warden or engine is gone for a moment has its tasks running on; a change of the job
+ * waits for it. */
+static void
+system_outlives_driver(const char *type)
+{
+    struct harness *h = nodes(2);
+    struct job *j = h_job(h, "sys", type, 1);
+    struct constraint c = {.l_target = "${attr.driver.exec}", .operand = "=", .r_target = "1"};
+
+    list_add(j, j->constraints, &c);
+    lose_driver(h->nodes.v[0], false);
+    lose_driver(h->nodes.v[1], false);
+    h_register(h, j);
+    h_eval(h, "sys");
+    h_all_running(h);
+    lose_driver(h->nodes.v[0], true);
+    struct sched_out *o = h_eval(h, "sys");
+    ck_assert_ptr_null(o->plan);
+    ck_assert_uint_eq(o->failed.n, 0);
+    j->task_groups.v[0]->tasks.v[0]->user = "daemon";
+    h_register(h, j);
+    o = h_eval(h, "sys");
+    ck_assert_uint_eq(updates(o)->destructive_update, 1);
+    ck_assert_uint_eq(updates(o)->ignore, 1);
+    ck_assert_uint_eq(updates(o)->stop, 0);
+    lose_driver(h->nodes.v[0], false);
+    h_all_running(h);
+    h_all_stopped(h);
+    o = h_eval(h, "sys");
+    ck_assert_uint_eq(updates(o)->destructive_update, 1);
+    ck_assert_uint_eq(updates(o)->stop, 0);
+    ck_assert_uint_eq(h_live(h, "sys"), 2);
+    h_free(h);
+}
+
+START_TEST(system_outlives_its_driver)
+{
+    system_outlives_driver(JOB_SYSTEM);
+    system_outlives_driver(JOB_SYSBATCH);
+}
+END_TEST
+
 START_TEST(sysbatch_runs_once)
 {
     struct harness *h = nodes(2);
@@ -644,4 +694,4 @@ TEST_SUITE("reconcile", places_names_in_order, scales_from_the_top,
            finished_batch_is_done, moved_batch_is_not_done, complete_service_is_replaced,
            no_node_blocks_with_reasons, missing_driver_and_pool, datacenter_globs,
            distinct_hosts_and_property, ended_ones_are_not_counted, system_runs_everywhere,
-           sysbatch_runs_once)
+           system_outlives_its_driver, sysbatch_runs_once)
