@@ -113,7 +113,6 @@ of_nomad(const char *name)
                                         "service",
                                         "setup",
                                         "system reconcile",
-                                        "tls",
                                         "var",
                                         "volume"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
