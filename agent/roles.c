@@ -150,13 +150,17 @@ listen_to_servers(struct roles *r, struct err *e)
     size_t n;
     const struct rpc_service *join = server_join_services(r->server, &n);
 
+    rpc_server_secure(r->rpc, r->rpc_filter, false);
     rpc_server_give(r->rpc, SERVER_PEER_BYTE, server_peer_take, r->server);
     if (gossip_addr(r) == NULL)
         return 0;
     if (addr_parse(gossip_addr(r), 0, &a, e) < 0)
         return e->code;
     r->join = rpc_listen(r->rc.loop, &a, join, n, r->server, e);
-    return r->join ? 0 : err_prefix(e, "serf");
+    if (r->join == NULL)
+        return err_prefix(e, "serf");
+    rpc_server_secure(r->join, r->rpc_filter, false);
+    return 0;
 }
 
 /* Hides a server that waits for a cluster: other servers reach it at loopback alone, or on a
@@ -192,6 +196,7 @@ start_server(struct roles *r, struct err *e)
         .http_addr = r->http_advertise,
         .version = NOMAD_VERSION,
         .admit = admit_job,
+        .filter = r->rpc_filter,
         .expect = s->bootstrap_expect == 0 ? EXPECT_NONE : (unsigned)s->bootstrap_expect,
         .join = to_join(r, s),
         .retry_join_ms = retry_interval_ms(s),
@@ -243,9 +248,12 @@ dial_servers(struct roles *r, struct err *e)
     }
     if (all.n == 0)
         return err_set(e, -ERR_INVALID, "a client without the server role needs client.servers");
-    r->servers = rpc_dial(r->rc.loop, &all, NULL, e);
+    const struct dialer d = {.loop = r->rc.loop,
+                             .filter = r->rpc_filter,
+                             .name = mem_printf(r, "server.%s.nomad", r->region)};
+    r->servers = rpc_dial(&d, &all, e);
     if (r->servers)
-        r->api_servers = rpc_dial(r->rc.loop, &all, NULL, e);
+        r->api_servers = rpc_dial(&d, &all, e);
     return r->api_servers ? 0 : err_prefix(e, "client.servers");
 }
 
@@ -343,6 +351,7 @@ start_http(struct roles *r, struct err *e)
         .body_max = api_body_max,
         .headers = headers,
         .n_headers = c->httpapi_response_headers.n,
+        .filter = r->http_filter,
     };
     if (c->limits && c->limits->http_max_conns_per_client.set)
         hc.conns_per_peer = c->limits->http_max_conns_per_client.v > 0

@@ -31,6 +31,7 @@ struct roles {
     struct client *client;
     struct http_server *http;
     struct http_server *passed_on; /* of what servers pass on to this node */
+    const struct filter *rpc_filter, *http_filter; /* of connections of each; NULL: plain */
     const char *region, *datacenter, *name, *node_id;
     const char *http_bind, *rpc_bind, *http_advertise, *rpc_advertise,
         *serf_advertise;            /* "host:port" */

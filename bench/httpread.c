@@ -402,7 +402,7 @@ register_nodes(uint16_t port, int count)
 
     if (n < 0 || json_decode(ctx, &type_node, SLICE(text, (size_t)n), &b, (void **)&node, &e) < 0)
         die("node: %s", e.text);
-    struct rpc_client *c = rpc_dial(l, &servers, NULL, &e);
+    struct rpc_client *c = rpc_dial(&(struct dialer){.loop = l}, &servers, &e);
     for (int i = 0; i < count; i++) {
         struct node_register_request req = {.node = node};
         struct rpc_envelope env = {.region = "global"};

@@ -113,7 +113,7 @@ main(int argc, char **argv)
     times = mem_array(ctx, uint32_t, TIMES_MAX);
     loop = loop_new();
     for (unsigned i = 0; i < conns; i++) {
-        c[i] = rpc_dial(loop, &l, NULL, &e);
+        c[i] = rpc_dial(&(struct dialer){.loop = loop}, &l, &e);
         if (c[i] == NULL) {
             fprintf(stderr, "writes: %s\n", e.text);
             return 2;

@@ -99,7 +99,7 @@ engine_ask(struct hand *h, const struct engine_ask *ask)
     if (ask->body)
         json_encode_value(&body, ask->body, 0);
     struct http_pair headers[3];
-    c->http = http_client_new(h->loop, h->engine->endpoint, &e);
+    c->http = http_client_new(&(struct dialer){.loop = h->loop}, h->engine->endpoint, &e);
     ASSERT(c->http); /* main() has looked at it */
     http_send(c->http, &(struct http_ask){
                            .method = ask->method,

@@ -117,11 +117,11 @@ is_loopback(const char *host)
 static struct stream *
 listener_take(struct listener *n, uv_stream_t *h)
 {
-    struct stream *s = stream_make(n->loop, transport_socket(n->loop, n->is_unix));
+    struct stream *s = stream_over(n->loop, carrier_new(n->loop, n->is_unix));
     struct addr a;
     char text[ADDR_TEXT];
 
-    if (!transport_accept(s->t, h)) {
+    if (!carrier_accept(s->carrier, h)) {
         stream_close(s);
         return NULL;
     }
@@ -174,6 +174,8 @@ accept_cb(uv_stream_t *h, int status)
         listener_refuse(s, n->cfg.busy);
         return;
     }
+    if (n->cfg.filter != NULL && !n->is_unix)
+        stream_wrap(s, n->cfg.filter, n->cfg.protocol, NULL, 0);
     n->cfg.on_accept(n->cfg.arg, s);
 }
 

@@ -9,6 +9,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "net/limits.h"
+#include "net/rpc.h"
 #include "net/stream_int.h"
 
 enum { HEAD = 4 };
@@ -19,7 +20,6 @@ struct peer_conn {
     struct buf in;      /* a frame that is not whole yet, and bytes from before the adoption */
     struct timer *feed; /* looks at those bytes */
     size_t limit;       /* bytes of a body now */
-    uint8_t protocol;
     bool closed;
 };
 
@@ -57,10 +57,7 @@ static void
 on_connect(void *arg)
 {
     struct peer_conn *c = arg;
-    struct buf b = BUF_INIT(1);
-    buf_put_u8(&b, c->protocol);
     transport_patience(c->stream->t, PEER_CONN_PATIENCE_MS);
-    stream_write(c->stream, &b, 1);
     if (c->cfg.ops->on_open != NULL)
         c->cfg.ops->on_open(c->cfg.arg);
 }
@@ -90,19 +87,20 @@ peer_conn_make(const struct peer_conn_config *cfg)
 }
 
 struct peer_conn *
-peer_conn_dial(const struct peer_conn_config *cfg, const char *addr, const char *from,
-               uint8_t protocol, struct err *e)
+peer_conn_dial(const struct peer_conn_config *cfg, const char *addr, const char *name,
+               struct err *e)
 {
     struct addr a;
+    struct stream_way way = {
+        .filter = cfg->filter,
+        .name = name,
+        .protocol = cfg->protocol,
+        .first = cfg->first | (cfg->filter != NULL ? RPC_FILTERED : 0),
+    };
     if (addr_parse(addr, 0, &a, e) < 0)
         return NULL;
-    if (!str_copy(a.from, sizeof(a.from), str_or(from, ""))) {
-        err_set(e, -ERR_INVALID, "address to connect from is too long");
-        return NULL;
-    }
     struct peer_conn *c = peer_conn_make(cfg);
-    c->protocol = protocol;
-    c->stream = stream_connect(cfg->loop, &a, &ops, c);
+    c->stream = stream_connect(cfg->loop, &a, &way, &ops, c);
     return c;
 }
 
@@ -115,20 +113,26 @@ feed_cb(void *arg)
 }
 
 struct peer_conn *
-peer_conn_adopt(const struct peer_conn_config *cfg, int fd, const uint8_t *p, size_t n)
+peer_conn_adopt(const struct peer_conn_config *cfg, int fd, bool filtered, const uint8_t *p,
+                size_t n)
 {
     struct peer_conn *c = peer_conn_make(cfg);
     c->limit = PEER_CONN_FIRST_MAX;
-    c->stream = stream_make(cfg->loop, transport_socket(cfg->loop, false));
-    bool ok = transport_adopt(c->stream->t, fd);
+    c->stream = stream_over(cfg->loop, carrier_new(cfg->loop, false));
+    bool ok = carrier_adopt(c->stream->carrier, fd);
     if (ok)
         transport_patience(c->stream->t, PEER_CONN_PATIENCE_MS);
     struct addr a;
     char text[ADDR_TEXT];
     transport_peer(c->stream->t, &a);
     c->stream->peer = mem_strdup(c->stream, addr_format(&a, text));
-    buf_put(&c->in, p, n);
-    c->feed = timer_start(cfg->loop, 0, feed_cb, c);
+    if (filtered && ok) {
+        ASSERT(cfg->filter != NULL);
+        stream_wrap(c->stream, cfg->filter, cfg->protocol, p, n);
+    } else {
+        buf_put(&c->in, p, n);
+        c->feed = timer_start(cfg->loop, 0, feed_cb, c);
+    }
     stream_accept(c->stream, &ops, c);
     if (!ok) {
         (void)close(fd);

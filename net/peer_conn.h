@@ -16,6 +16,7 @@
 
 #include "common/buf.h"
 #include "common/err.h"
+#include "net/filter.h"
 #include "net/loop.h"
 
 enum {
@@ -39,15 +40,19 @@ struct peer_conn_config {
     size_t body_max;
     const struct peer_conn_ops *ops;
     void *arg;
+    const struct filter *filter; /* NULL: plain; borrowed */
+    const char *protocol;        /* for it */
+    uint8_t first;               /* byte of who dials, that names the protocol */
 };
 
-/* `addr`: "host:port"; `from`: a numeric address to connect from, NULL: any. NULL with an error:
- * the address is none. */
+/* `addr`: "host:port"; `name`: who is wanted there, for the filter, borrowed until on_open. NULL
+ * with an error: the address is none. */
 struct peer_conn *peer_conn_dial(const struct peer_conn_config *cfg, const char *addr,
-                                 const char *from, uint8_t protocol, struct err *e);
-/* Takes the socket; p[0..n) has come over it already, and is copied. */
-struct peer_conn *peer_conn_adopt(const struct peer_conn_config *cfg, int fd, const uint8_t *p,
-                                  size_t n);
+                                 const char *name, struct err *e);
+/* Takes the socket; p[0..n) has come over it already, and is copied. `filtered`: the filter is put
+ * on. */
+struct peer_conn *peer_conn_adopt(const struct peer_conn_config *cfg, int fd, bool filtered,
+                                  const uint8_t *p, size_t n);
 /* Allows frames of body_max to an adopted connection: it is known who is there. */
 void peer_conn_trust(struct peer_conn *c);
 /* Takes the memory of the body, which is empty afterwards. */

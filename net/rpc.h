@@ -3,7 +3,10 @@
  * RPC: typed calls with request ids and deadlines. The methods and their types are api_methods[]
  * (generated from the `rpc` lines of api/schema).
  *
- * Wire: the first byte of a connection names its protocol ('P'); then frames in both directions:
+ * Wire: the first byte of a connection, always in clear, names its protocol ('P'; of servers among
+ * themselves another), and by RPC_FILTERED ('p') that a filter follows at once: then whoever owns
+ * the connection shakes hands, also where its descriptor was given away. Then frames in both
+ * directions:
  *
  *   u32 length of body | u8 kind | u8 version | u16 method | u64 request id | u32 deadline ms |
  *   body
@@ -41,11 +44,14 @@
 #include "api/api.h"
 #include "common/err.h"
 #include "net/addr.h"
+#include "net/filter.h"
 #include "net/limits.h"
 #include "net/loop.h"
 
 #define RPC_PROTOCOL_BYTE 'P'
+#define RPC_PROTOCOL "paddock-rpc" /* the same to a filter */
 enum {
+    RPC_FILTERED = 0x20, /* of the first byte; protocols are capital letters */
     RPC_VERSION = 2
 }; /* 0 had no envelope, 1 no streams and no calls to the side that dialled */
 
@@ -105,10 +111,14 @@ struct rpc_link *rpc_call_link(const struct rpc_call *call);
 struct rpc_server *rpc_listen(struct loop *l, const struct addr *at,
                               const struct rpc_service *services, size_t n, void *arg,
                               struct err *e);
-/* Connections that name that protocol are given away: take(arg, fd, p, n) gets the socket, and what
- * came over it behind the byte. They do not count any more. */
-typedef void rpc_take_fn(void *arg, int fd, const uint8_t *p, size_t n);
+/* Connections that name that protocol are given away: take(arg, fd, filtered, p, n) gets the
+ * socket, whether a filter is to be put on, and what came over it behind the byte. They do not
+ * count any more. */
+typedef void rpc_take_fn(void *arg, int fd, bool filtered, const uint8_t *p, size_t n);
 void rpc_server_give(struct rpc_server *s, uint8_t protocol, rpc_take_fn *take, void *arg);
+/* Connections have this filter (borrowed); `plain`: those without one are taken as well. Before the
+ * loop runs on. */
+void rpc_server_secure(struct rpc_server *s, const struct filter *f, bool plain);
 uint16_t rpc_server_port(const struct rpc_server *s);
 /* Connections of one address, instead of RPC_CONNS_PER_PEER; 0: unlimited. */
 void rpc_server_limit(struct rpc_server *s, size_t per_peer);
@@ -121,10 +131,8 @@ struct rpc_client;
 /* One connection to one of "host:port", made when there is a call to send; a broken one is remade
  * with jittered backoff, to the next server, only while calls wait. Where there are others, a
  * server is left when it does not take the connection for RPC_CONNECT_MS (known by name: in the
- * first round), or says nothing in all the time of a call. The list is copied. `from`: a numeric
- * address of this machine to connect from; NULL: the kernel chooses one. */
-struct rpc_client *rpc_dial(struct loop *l, const struct str_list *servers, const char *from,
-                            struct err *e);
+ * first round), or says nothing in all the time of a call. List and dialer are copied. */
+struct rpc_client *rpc_dial(const struct dialer *d, const struct str_list *servers, struct err *e);
 /* In process; the same frames are encoded and decoded, nothing is shared but what is handed over.
  */
 struct rpc_client *rpc_local(struct loop *l, const struct rpc_service *services, size_t n,

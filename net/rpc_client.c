@@ -22,6 +22,7 @@ struct rpc_client {
     bool closed;
     struct rpc_reader reader;
     /* over the network */
+    struct stream_way how; /* a connection is made */
     struct addr
         *servers; /* in the order in which they are tried: those learned, then those given */
     size_t n_servers, n_given, next;
@@ -188,15 +189,12 @@ static void
 on_connect(void *arg)
 {
     struct rpc_client *c = arg;
-    struct buf hello = BUF_INIT(1);
 
     c->way = WAY_UP;
     timer_stop(TAKE(c->late));
     c->failed = 0;
     c->backoff_ms = RPC_BACKOFF_MIN_MS;
     c->last_error[0] = 0;
-    buf_put_u8(&hello, RPC_PROTOCOL_BYTE);
-    stream_write(c->stream, &hello, 1);
     rpc_link_up(c->link);
 }
 
@@ -300,7 +298,7 @@ connect_next(struct rpc_client *c)
      * sent to an address and lost is sent again by us; the kernel would do so later and later. */
     if (addr_is_numeric(&c->at) || (c->n_servers > 1 && c->failed++ < c->n_servers))
         c->late = timer_start(c->loop, RPC_CONNECT_MS, late_cb, c);
-    c->stream = stream_connect(c->loop, &c->at, &client_ops, c);
+    c->stream = stream_connect(c->loop, &c->at, &c->how, &client_ops, c);
 }
 
 static void
@@ -487,21 +485,27 @@ client_make(struct loop *l, const struct rpc_link_config *cfg)
 }
 
 struct rpc_client *
-rpc_dial(struct loop *l, const struct str_list *servers, const char *from, struct err *e)
+rpc_dial(const struct dialer *d, const struct str_list *servers, struct err *e)
 {
-    struct rpc_client *c = client_make(l, &(struct rpc_link_config){.peer = "server",
-                                                                    .send = send_out,
-                                                                    .queued = queued_out,
-                                                                    .wanted = rpc_client_wanted,
-                                                                    .mute = rpc_client_mute});
+    struct rpc_client *c =
+        client_make(d->loop, &(struct rpc_link_config){.peer = "server",
+                                                       .send = send_out,
+                                                       .queued = queued_out,
+                                                       .wanted = rpc_client_wanted,
+                                                       .mute = rpc_client_mute});
 
+    c->how = (struct stream_way){
+        .filter = d->filter,
+        .name = mem_strdup(c, d->name),
+        .protocol = RPC_PROTOCOL,
+        .first = RPC_PROTOCOL_BYTE | (d->filter != NULL ? RPC_FILTERED : 0)};
     if (servers->n == 0)
         err_set(e, -ERR_INVALID, "no server address given");
     c->servers = mem_array(c, struct addr, servers->n);
     for (size_t i = 0; i < servers->n; i++)
         if (addr_parse(servers->v[i], 4647, &c->servers[i], e) < 0)
             break;
-        else if (!str_copy(c->servers[i].from, sizeof(c->servers[i].from), str_or(from, "")))
+        else if (!str_copy(c->servers[i].from, sizeof(c->servers[i].from), str_or(d->from, "")))
             err_set(e, -ERR_INVALID, "address to connect from is too long");
     c->n_servers = c->n_given = servers->n;
     if (!e->code)

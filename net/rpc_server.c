@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RPC server: sessions over accepted connections.
+ * RPC server: sessions over accepted connections. In this order: the carrier of a link; bytes that
+ * come, the first of which names the protocol and says whether a filter follows; the life of
+ * connections and of the server.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,6 +11,10 @@
 #include "common/mem.h"
 #include "net/rpc_link_int.h"
 #include "net/stream_int.h"
+
+enum {
+    TELL_MS = 60000 /* between two lines about the same */
+};
 
 struct conn {
     struct rpc_server *server;
@@ -27,6 +33,8 @@ struct rpc_server {
     const struct rpc_service *services;
     size_t n;
     void *arg;
+    const struct filter *filter; /* NULL: none */
+    bool plain;                  /* connections without it are taken as well */
     uint8_t other; /* a protocol whose connections are given away; 0: none */
     rpc_take_fn *take;
     void *take_arg;
@@ -34,6 +42,7 @@ struct rpc_server {
     struct conn *conns;
     size_t held; /* bytes of frames that are half received */
     size_t refs; /* owner and connections */
+    int64_t told_ms; /* when a refusal was logged */
 };
 
 static void
@@ -117,18 +126,66 @@ rpc_server_hold(struct conn *c)
     return false;
 }
 
+static void
+conn_feed(struct conn *c, const uint8_t *p, size_t n)
+{
+    int r = rpc_reader_feed(&c->reader, p, n);
+    if (c->link && (r < 0 || !rpc_server_hold(c)))
+        stream_close(c->stream);
+}
+
 /* Gives the connection away, with the bytes that follow its first one; nothing more is read
  * here. */
 static void
-rpc_server_give_conn(struct conn *c, const uint8_t *p, size_t n)
+rpc_server_give_conn(struct conn *c, bool filtered, const uint8_t *p, size_t n)
 {
-    int fd = transport_give(c->stream->t);
+    int fd = carrier_give(c->stream->carrier);
     if (fd >= 0)
-        c->server->take(c->server->take_arg, fd, p, n);
+        c->server->take(c->server->take_arg, fd, filtered, p, n);
     else
         log_warn("rpc", "a connection of another server is lost", "peer", stream_peer(c->stream),
                  "error", strerror(errno), NULL);
     stream_close(c->stream);
+}
+
+/* Says once in a while that a connection without the filter is refused. */
+static void
+conn_tell_plain(struct conn *c)
+{
+    struct rpc_server *s = c->server;
+    int64_t now = loop_now_ms(s->loop);
+
+    if (s->told_ms != 0 && now - s->told_ms < TELL_MS)
+        return;
+    s->told_ms = now;
+    log_warn("rpc", "a connection in plain text is refused: this server wants TLS (tls.rpc)",
+             "peer", stream_peer(c->stream), NULL);
+}
+
+/* The first byte of a connection: its protocol, and whether a filter is to follow. p[0..n) come
+ * behind it. */
+static void
+conn_take_first(struct conn *c, uint8_t first, const uint8_t *p, size_t n)
+{
+    struct rpc_server *s = c->server;
+    bool filtered = (first & RPC_FILTERED) != 0;
+    uint8_t protocol = first & (uint8_t)~RPC_FILTERED;
+    bool other = s->other != 0 && protocol == s->other;
+
+    if ((!other && protocol != RPC_PROTOCOL_BYTE) || (filtered && s->filter == NULL)) {
+        stream_close(c->stream);
+    } else if (!filtered && s->filter != NULL && !s->plain) {
+        conn_tell_plain(c);
+        stream_close(c->stream);
+    } else if (other) {
+        rpc_server_give_conn(c, filtered, p, n);
+    } else {
+        link_start(c);
+        if (filtered)
+            stream_wrap(c->stream, s->filter, RPC_PROTOCOL, p, n);
+        else
+            conn_feed(c, p, n);
+    }
 }
 
 static void
@@ -136,24 +193,11 @@ on_data(void *arg, const uint8_t *p, size_t n)
 {
     struct conn *c = arg;
 
-    if (!c->link) {
-        if (c->server->other != 0 && p[0] == c->server->other) {
-            rpc_server_give_conn(c, p + 1, n - 1);
-            return;
-        }
-        if (p[0] != RPC_PROTOCOL_BYTE) {
-            stream_close(c->stream);
-            return;
-        }
-        link_start(c);
-        p++;
-        n--;
-    }
-    int r = rpc_reader_feed(&c->reader, p, n);
-    if (c->link && (r < 0 || !rpc_server_hold(c)))
-        stream_close(c->stream);
+    if (c->link == NULL)
+        conn_take_first(c, p[0], p + 1, n - 1);
+    else
+        conn_feed(c, p, n);
 }
-
 static void
 on_drain(void *arg)
 {
@@ -249,6 +293,13 @@ rpc_server_give(struct rpc_server *s, uint8_t protocol, rpc_take_fn *take, void 
     s->other = protocol;
     s->take = take;
     s->take_arg = arg;
+}
+
+void
+rpc_server_secure(struct rpc_server *s, const struct filter *f, bool plain)
+{
+    s->filter = f;
+    s->plain = plain;
 }
 
 uint16_t

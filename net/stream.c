@@ -233,11 +233,11 @@ on_connected(void *arg, int status)
 
     if (status < 0) {
         close_with(s, status);
-        return;
+    } else if (s->dialled) {
+        timer_stop(TAKE(s->stall));
+        s->ops->on_connect(s->arg);
+        stream_read(s, true);
     }
-    timer_stop(TAKE(s->stall));
-    s->ops->on_connect(s->arg);
-    stream_read(s, true);
 }
 
 static const struct transport_events events = {
@@ -247,6 +247,65 @@ static const struct transport_events events = {
     .wrote = on_wrote,
     .closed = on_closed,
 };
+
+/* Puts a filter between the stream and its transport. */
+static void
+put_filter(struct stream *s, const struct filter *f, const struct filter_use *u)
+{
+    s->t = talloc_steal(s, f->wrap(f->arg, s->t, u));
+    s->t->up = &events;
+    s->t->arg = s;
+}
+
+/* The socket of a stream that is dialled. */
+static void
+on_carrier_connected(void *arg, int status)
+{
+    struct stream *s = arg;
+    struct buf first = BUF_INIT(1);
+
+    if (status == 0 && s->way.first != 0) {
+        buf_put_u8(&first, s->way.first);
+        status = s->t->ops->write(s->t, &first, 1);
+    }
+    if (status < 0 || s->way.filter == NULL) {
+        s->t->up = &events;
+        on_connected(s, status);
+        return;
+    }
+    timer_stop(TAKE(s->stall));
+    s->stall = timer_start(s->loop, STREAM_CONNECT_MS, connect_timeout, s);
+    put_filter(s, s->way.filter,
+               &(struct filter_use){.loop = s->loop,
+                                    .peer = s->peer,
+                                    .name = s->way.name,
+                                    .protocol = s->way.protocol});
+}
+
+static const struct transport_events carrier_events = {
+    .connected = on_carrier_connected,
+    .closed = on_closed,
+};
+
+void
+stream_wrap(struct stream *s, const struct filter *f, const char *protocol, const uint8_t *p,
+            size_t n)
+{
+    bool reading = s->reading;
+
+    if (s->closing)
+        return;
+    stream_read(s, false);
+    put_filter(s, f,
+               &(struct filter_use){.loop = s->loop,
+                                    .accepted = true,
+                                    .peer = s->peer,
+                                    .protocol = protocol,
+                                    .p = p,
+                                    .n = n});
+    if (reading)
+        stream_read(s, true);
+}
 
 struct stream *
 stream_make(struct loop *l, struct transport *t)
@@ -262,16 +321,29 @@ stream_make(struct loop *l, struct transport *t)
 }
 
 struct stream *
-stream_connect(struct loop *l, const struct addr *a, const struct stream_ops *ops, void *arg)
+stream_over(struct loop *l, struct carrier *c)
 {
-    struct stream *s = stream_make(l, transport_socket(l, a->is_unix));
+    struct stream *s = stream_make(l, carrier_transport(c));
+    s->carrier = c;
+    return s;
+}
+
+struct stream *
+stream_connect(struct loop *l, const struct addr *a, const struct stream_way *way,
+               const struct stream_ops *ops, void *arg)
+{
+    struct stream *s = stream_over(l, carrier_new(l, a->is_unix));
     char text[ADDR_TEXT];
 
     s->ops = ops;
     s->arg = arg;
+    s->dialled = true;
+    if (way != NULL)
+        s->way = *way;
+    s->t->up = &carrier_events;
     s->stall = timer_start(l, STREAM_CONNECT_MS, connect_timeout, s);
     s->peer = mem_strdup(s, addr_format(a, text));
-    int r = transport_connect(s->t, a);
+    int r = carrier_connect(s->carrier, a);
     if (r < 0)
         close_with(s, r);
     return s;

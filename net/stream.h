@@ -19,6 +19,7 @@
 #include "common/buf.h"
 #include "common/err.h"
 #include "net/addr.h"
+#include "net/filter.h"
 #include "net/loop.h"
 
 struct stream;
@@ -32,9 +33,17 @@ struct stream_ops {
     void (*on_close)(void *arg, int code); /* 0: closed here; else why */
 };
 
-/* Name look-up and connect, at most STREAM_CONNECT_MS; failure is on_close with a code. */
-struct stream *stream_connect(struct loop *l, const struct addr *a, const struct stream_ops *ops,
-                              void *arg);
+/* How a stream is made of a connection that is dialled; all of it is borrowed until on_connect. */
+struct stream_way {
+    const struct filter *filter; /* NULL: none */
+    const char *name, *protocol; /* for the filter */
+    uint8_t first;               /* a byte that goes in clear before anything else; 0: none */
+};
+
+/* Name look-up, connect and what a filter does first, each at most STREAM_CONNECT_MS; failure is
+ * on_close with a code. `way` NULL: plain. */
+struct stream *stream_connect(struct loop *l, const struct addr *a, const struct stream_way *way,
+                              const struct stream_ops *ops, void *arg);
 void stream_read(struct stream *s, bool on);
 /* Takes the memory of the buffers, which are empty afterwards. A buffer in error closes. */
 void stream_write(struct stream *s, struct buf *bufs, size_t n);
@@ -58,6 +67,8 @@ struct listener_config {
      * address for which nobody waits; false: there is none. May be NULL. */
     bool (*make_room)(void *arg, const struct stream *s);
     void *arg;
+    const struct filter *filter; /* on every connection but of unix; NULL: none. Borrowed */
+    const char *protocol;        /* for it */
 };
 
 /* Out of fds, libuv drops the newest connections by means of its reserve fd. Unix sockets get mode

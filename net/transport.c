@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Transports over sockets, by libuv: TCP and unix. In this order: reading, writing (at once as far
- * as the kernel takes it, the rest queued with memory of its own), the end, connecting with name
- * resolution, addresses, and accepted connections, which may be handed to another process or
- * adopted.
+ * as the kernel takes it, the rest queued with memory of its own), the end, what is asked of any
+ * transport, connecting with name resolution, and accepted connections, which may be handed to
+ * another loop or adopted.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "net/loop_int.h"
 #include "net/transport_int.h"
 
-struct uv_transport {
+struct carrier {
     struct transport base; /* first */
     union {
         uv_handle_t handle;
@@ -34,20 +34,26 @@ struct uv_transport {
 
 struct connect_req {
     uv_connect_t req;
-    struct uv_transport *t;
+    struct carrier *t;
 };
 
 struct write_req {
     uv_write_t req;
-    struct uv_transport *t;
+    struct carrier *t;
     unsigned n;
     uint8_t *data[];
 };
 
-static struct uv_transport *
-transport_self(const struct transport *t)
+static struct carrier *
+socket_self(const struct transport *t)
 {
-    return (struct uv_transport *)(uintptr_t)t;
+    return (struct carrier *)(uintptr_t)t;
+}
+
+struct transport *
+carrier_transport(struct carrier *c)
+{
+    return &c->base;
 }
 
 /* --- reading --- */
@@ -55,7 +61,7 @@ transport_self(const struct transport *t)
 static void
 alloc_cb(uv_handle_t *h, size_t hint, uv_buf_t *b)
 {
-    struct uv_transport *t = h->data;
+    struct carrier *t = h->data;
 
     (void)hint;
     b->base = loop_read_buffer(t->loop);
@@ -65,7 +71,7 @@ alloc_cb(uv_handle_t *h, size_t hint, uv_buf_t *b)
 static void
 read_cb(uv_stream_t *h, ssize_t n, const uv_buf_t *b)
 {
-    struct uv_transport *t = h->data;
+    struct carrier *t = h->data;
 
     if (t->closing || n == 0)
         return;
@@ -80,7 +86,7 @@ read_cb(uv_stream_t *h, ssize_t n, const uv_buf_t *b)
 static int
 socket_read(struct transport *base, bool on)
 {
-    struct uv_transport *t = transport_self(base);
+    struct carrier *t = socket_self(base);
     return on ? uv_read_start(&t->h.stream, alloc_cb, read_cb) : uv_read_stop(&t->h.stream);
 }
 
@@ -98,7 +104,7 @@ static void
 write_cb(uv_write_t *req, int status)
 {
     struct write_req *w = (struct write_req *)req;
-    struct uv_transport *t = w->t;
+    struct carrier *t = w->t;
 
     write_free(w);
     if (!t->closing)
@@ -107,7 +113,7 @@ write_cb(uv_write_t *req, int status)
 
 /* Queues what was not written at once: `skip` bytes of the buffers are gone already. */
 static int
-queue_rest(struct uv_transport *t, struct buf *bufs, size_t n, size_t skip)
+queue_rest(struct carrier *t, struct buf *bufs, size_t n, size_t skip)
 {
     struct write_req *w = calloc(1, sizeof(*w) + n * sizeof(w->data[0]));
     uv_buf_t v[TRANSPORT_BUFS_MAX];
@@ -133,7 +139,7 @@ queue_rest(struct uv_transport *t, struct buf *bufs, size_t n, size_t skip)
 static int
 socket_write(struct transport *base, struct buf *bufs, size_t n)
 {
-    struct uv_transport *t = transport_self(base);
+    struct carrier *t = socket_self(base);
     uv_buf_t v[TRANSPORT_BUFS_MAX] = {0};
     size_t total = 0;
     int sent = 0;
@@ -157,7 +163,7 @@ socket_write(struct transport *base, struct buf *bufs, size_t n)
 static size_t
 socket_queued(const struct transport *base)
 {
-    return transport_self(base)->h.stream.write_queue_size;
+    return socket_self(base)->h.stream.write_queue_size;
 }
 
 /* --- the end --- */
@@ -175,7 +181,7 @@ socket_shutdown(struct transport *base)
     uv_shutdown_t *req = calloc(1, sizeof(*req));
 
     ASSERT(req != NULL);
-    int r = uv_shutdown(req, &transport_self(base)->h.stream, shutdown_cb);
+    int r = uv_shutdown(req, &socket_self(base)->h.stream, shutdown_cb);
     if (r < 0)
         free(req);
     return r;
@@ -184,14 +190,14 @@ socket_shutdown(struct transport *base)
 static void
 closed_cb(uv_handle_t *h)
 {
-    struct uv_transport *t = h->data;
+    struct carrier *t = h->data;
     t->base.up->closed(t->base.arg);
 }
 
 static void
 socket_close(struct transport *base)
 {
-    struct uv_transport *t = transport_self(base);
+    struct carrier *t = socket_self(base);
 
     t->closing = true;
     if (t->resolving) {
@@ -202,18 +208,87 @@ socket_close(struct transport *base)
     uv_close(&t->h.handle, closed_cb);
 }
 
+/* --- what is asked of the socket --- */
+
+static void
+addr_of(struct addr *ret, const struct sockaddr_storage *ss)
+{
+    if (ss->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
+        uv_ip6_name(in6, ret->host, sizeof(ret->host));
+        ret->port = ntohs(in6->sin6_port);
+    } else if (ss->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
+        uv_ip4_name(in, ret->host, sizeof(ret->host));
+        ret->port = ntohs(in->sin_port);
+    }
+}
+
+static void
+socket_peer(const struct transport *base, struct addr *ret)
+{
+    struct carrier *t = socket_self(base);
+    struct sockaddr_storage ss = {0};
+    int len = sizeof(ss);
+
+    *ret = (struct addr){0};
+    ret->is_unix = t->h.handle.type != UV_TCP;
+    if (!ret->is_unix && uv_tcp_getpeername(&t->h.tcp, (struct sockaddr *)&ss, &len) == 0)
+        addr_of(ret, &ss);
+}
+
+static void
+socket_patience(const struct transport *base, unsigned ms)
+{
+    uv_os_fd_t fd;
+    if (uv_fileno(&socket_self(base)->h.handle, &fd) == 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+}
+
+static bool
+socket_fds_short(const struct transport *base, unsigned kept)
+{
+    uv_os_fd_t fd;
+    return uv_fileno(&socket_self(base)->h.handle, &fd) == 0 && fd_near_limit(fd, kept);
+}
+
 static const struct transport_ops socket_ops = {
     .read = socket_read,
     .write = socket_write,
     .queued = socket_queued,
     .shutdown = socket_shutdown,
     .close = socket_close,
+    .peer = socket_peer,
+    .patience = socket_patience,
+    .fds_short = socket_fds_short,
 };
 
-struct transport *
-transport_socket(struct loop *l, bool is_unix)
+void
+transport_peer(const struct transport *t, struct addr *ret)
 {
-    struct uv_transport *t = mem_new(NULL, struct uv_transport);
+    if (t->ops->peer != NULL)
+        t->ops->peer(t, ret);
+    else
+        *ret = (struct addr){0};
+}
+
+void
+transport_patience(const struct transport *t, unsigned ms)
+{
+    if (t->ops->patience != NULL)
+        t->ops->patience(t, ms);
+}
+
+bool
+transport_fds_short(const struct transport *t, unsigned kept)
+{
+    return t->ops->fds_short != NULL && t->ops->fds_short(t, kept);
+}
+
+struct carrier *
+carrier_new(struct loop *l, bool is_unix)
+{
+    struct carrier *t = mem_new(NULL, struct carrier);
 
     t->base.ops = &socket_ops;
     t->loop = l;
@@ -222,11 +297,11 @@ transport_socket(struct loop *l, bool is_unix)
     else
         ASSERT(uv_tcp_init(loop_uv(l), &t->h.tcp) == 0);
     t->h.handle.data = t;
-    return &t->base;
+    return t;
 }
 
 static void
-transport_tune(struct uv_transport *t)
+transport_tune(struct carrier *t)
 {
     if (t->h.handle.type != UV_TCP)
         return;
@@ -240,7 +315,7 @@ static void
 connect_cb(uv_connect_t *req, int status)
 {
     struct connect_req *c = (struct connect_req *)req;
-    struct uv_transport *t = c->t;
+    struct carrier *t = c->t;
 
     free(c);
     if (t->closing)
@@ -251,7 +326,7 @@ connect_cb(uv_connect_t *req, int status)
 }
 
 static struct connect_req *
-connect_req(struct uv_transport *t)
+connect_req(struct carrier *t)
 {
     struct connect_req *c = calloc(1, sizeof(*c));
     ASSERT(c != NULL);
@@ -260,7 +335,7 @@ connect_req(struct uv_transport *t)
 }
 
 static int
-connect_tcp(struct uv_transport *t, const struct sockaddr *sa)
+connect_tcp(struct carrier *t, const struct sockaddr *sa)
 {
     struct connect_req *c = connect_req(t);
     int r = uv_tcp_connect(&c->req, &t->h.tcp, sa, connect_cb);
@@ -273,7 +348,7 @@ connect_tcp(struct uv_transport *t, const struct sockaddr *sa)
 static void
 resolve_cb(uv_getaddrinfo_t *req, int status, struct addrinfo *res)
 {
-    struct uv_transport *t = req->data;
+    struct carrier *t = req->data;
 
     if (t) {
         t->resolving = NULL;
@@ -287,7 +362,7 @@ resolve_cb(uv_getaddrinfo_t *req, int status, struct addrinfo *res)
 }
 
 static int
-transport_resolve(struct uv_transport *t, const struct addr *a)
+transport_resolve(struct carrier *t, const struct addr *a)
 {
     char port[8];
     /* AI_ADDRCONFIG would find nothing where only `lo` is up; addresses out of reach are the last
@@ -311,7 +386,7 @@ transport_resolve(struct uv_transport *t, const struct addr *a)
 }
 
 static int
-bind_from(struct uv_transport *t, const char *from)
+bind_from(struct carrier *t, const char *from)
 {
     struct sockaddr_storage ss = {0};
 
@@ -322,9 +397,8 @@ bind_from(struct uv_transport *t, const char *from)
 }
 
 int
-transport_connect(struct transport *base, const struct addr *a)
+carrier_connect(struct carrier *t, const struct addr *a)
 {
-    struct uv_transport *t = transport_self(base);
     struct sockaddr_storage ss = {0};
     int r = a->from[0] != '\0' && !a->is_unix ? bind_from(t, a->from) : 0;
 
@@ -340,29 +414,11 @@ transport_connect(struct transport *base, const struct addr *a)
     return transport_resolve(t, a);
 }
 
-/* --- addresses --- */
-
-static void
-addr_of(struct addr *ret, const struct sockaddr_storage *ss)
-{
-    if (ss->ss_family == AF_INET6) {
-        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
-        uv_ip6_name(in6, ret->host, sizeof(ret->host));
-        ret->port = ntohs(in6->sin6_port);
-    } else if (ss->ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
-        uv_ip4_name(in, ret->host, sizeof(ret->host));
-        ret->port = ntohs(in->sin_port);
-    }
-}
-
 /* --- accepted connections --- */
 
 bool
-transport_accept(struct transport *base, uv_stream_t *listening)
+carrier_accept(struct carrier *t, uv_stream_t *listening)
 {
-    struct uv_transport *t = transport_self(base);
-
     if (uv_accept(listening, &t->h.stream) < 0)
         return false;
     transport_tune(t);
@@ -370,10 +426,10 @@ transport_accept(struct transport *base, uv_stream_t *listening)
 }
 
 int
-transport_give(const struct transport *base)
+carrier_give(const struct carrier *t)
 {
     uv_os_fd_t fd;
-    if (uv_fileno(&transport_self(base)->h.handle, &fd) != 0) {
+    if (uv_fileno(&t->h.handle, &fd) != 0) {
         errno = EBADF;
         return -1;
     }
@@ -381,39 +437,10 @@ transport_give(const struct transport *base)
 }
 
 bool
-transport_adopt(struct transport *base, int fd)
+carrier_adopt(struct carrier *t, int fd)
 {
-    struct uv_transport *t = transport_self(base);
     if (uv_tcp_open(&t->h.tcp, fd) < 0)
         return false;
     transport_tune(t);
     return true;
-}
-
-void
-transport_peer(const struct transport *base, struct addr *ret)
-{
-    struct uv_transport *t = transport_self(base);
-    struct sockaddr_storage ss = {0};
-    int len = sizeof(ss);
-
-    *ret = (struct addr){0};
-    ret->is_unix = t->h.handle.type != UV_TCP;
-    if (!ret->is_unix && uv_tcp_getpeername(&t->h.tcp, (struct sockaddr *)&ss, &len) == 0)
-        addr_of(ret, &ss);
-}
-
-void
-transport_patience(const struct transport *base, unsigned ms)
-{
-    uv_os_fd_t fd;
-    if (uv_fileno(&transport_self(base)->h.handle, &fd) == 0)
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
-}
-
-bool
-transport_fds_short(const struct transport *base, unsigned kept)
-{
-    uv_os_fd_t fd;
-    return uv_fileno(&transport_self(base)->h.handle, &fd) == 0 && fd_near_limit(fd, kept);
 }

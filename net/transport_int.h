@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Transports: what carries the bytes of a stream. Private to net/. A socket is one (transport.c:
- * TCP and unix); a filter such as TLS is one as well, which sits on another as its upper side.
+ * TCP and unix); a filter such as TLS is one as well (filter.h), which sits on another as its upper
+ * side. A carrier is a socket before a filter goes on: it connects, is accepted, given or adopted.
  *
  * Limits, time-outs and the order of ending are the stream's (stream.c); a transport moves bytes.
  * Its events come on the loop, never from inside a call; after close only `closed` comes, once, and
@@ -39,6 +40,10 @@ struct transport_ops {
     size_t (*queued)(const struct transport *t);
     int (*shutdown)(struct transport *t); /* end of file to the peer; nothing is queued */
     void (*close)(struct transport *t);
+    /* Questions to the socket below, which a filter hands down. NULL: there is none below. */
+    void (*peer)(const struct transport *t, struct addr *ret);
+    void (*patience)(const struct transport *t, unsigned ms);
+    bool (*fds_short)(const struct transport *t, unsigned kept);
 };
 
 struct transport {
@@ -48,17 +53,6 @@ struct transport {
     bool patient; /* its carrier is watched for a peer that does not read: no time-out of its own */
 };
 
-/* A socket that does nothing yet; `up` and `arg` are still to be set. */
-struct transport *transport_socket(struct loop *l, bool is_unix);
-/* Looks up the name and connects; `connected` comes once, unless it fails here or is closed before.
- */
-int transport_connect(struct transport *t, const struct addr *a);
-/* The connection that waits at a listening handle; false: it has gone. */
-bool transport_accept(struct transport *t, uv_stream_t *listening);
-/* Gives the socket for another loop: a descriptor of it, which outlives it. -1 with errno. */
-int transport_give(const struct transport *t);
-/* Takes a socket that another gave; false: it cannot, the descriptor stays the caller's. */
-bool transport_adopt(struct transport *t, int fd);
 void transport_peer(const struct transport *t, struct addr *ret); /* host "": not known */
 /* Sets the patience of a TCP connection: it is closed when what was sent is not acknowledged for so
  * long. The kernel alone would try for minutes, less and less often, also long after the network is
@@ -66,5 +60,22 @@ void transport_peer(const struct transport *t, struct addr *ret); /* host "": no
 void transport_patience(const struct transport *t, unsigned ms);
 /* Fewer than `kept` file descriptors are left beside that of the socket. */
 bool transport_fds_short(const struct transport *t, unsigned kept);
+
+/* --- sockets --- */
+struct carrier;
+
+/* A socket that does nothing yet; `up` and `arg` of its transport are still to be set. */
+struct carrier *carrier_new(struct loop *l, bool is_unix);
+/* The same object, as a transport. */
+struct transport *carrier_transport(struct carrier *c);
+/* Looks up the name and connects; `connected` comes once, unless it fails here or is closed before.
+ */
+int carrier_connect(struct carrier *c, const struct addr *a);
+/* The connection that waits at a listening handle; false: it has gone. */
+bool carrier_accept(struct carrier *c, uv_stream_t *listening);
+/* Gives the socket for another loop: a descriptor of it, which outlives it. -1 with errno. */
+int carrier_give(const struct carrier *c);
+/* Takes a socket that another gave; false: it cannot, the descriptor stays the caller's. */
+bool carrier_adopt(struct carrier *c, int fd);
 
 #endif

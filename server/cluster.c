@@ -438,11 +438,11 @@ server_raft_status(struct server *s, const void *ctx, struct core_status *ret)
 }
 
 void
-server_peer_take(void *arg, int fd, const uint8_t *p, size_t n)
+server_peer_take(void *arg, int fd, bool filtered, const uint8_t *p, size_t n)
 {
     struct server *s = arg;
     if (s->peers != NULL)
-        peers_take(s->peers, fd, p, n);
+        peers_take(s->peers, fd, filtered, p, n);
     else
         fd_close(&fd);
 }
@@ -460,11 +460,16 @@ open_peers(struct server *s, struct loop *loop, const char *dir, struct err *e)
     const struct cluster_metadata *m = state_cluster(t, tmp);
     const char *known = m != NULL ? mem_strdup(tmp, m->cluster_id) : NULL;
     state_read_end(t);
-    struct peers_opts po = {core_id(s->core), c->rpc_addr, s->core};
+    const struct dialer d = server_dialer(s, s, loop, c->region);
+    struct peers_opts po = {.id = core_id(s->core),
+                            .addr = c->rpc_addr,
+                            .core = s->core,
+                            .filter = d.filter,
+                            .name = d.name};
     s->peers = peers_start(&po, e);
     if (s->peers == NULL)
         return e->code;
-    struct found_opts fo = {.loop = loop,
+    struct found_opts fo = {.dialer = d,
                             .env = &s->env,
                             .core = s->core,
                             .dir = mem_printf(s, "%s/raft", dir),
@@ -500,7 +505,7 @@ cluster_open(struct server *s, struct loop *loop, const char *dir, struct err *e
     if (rc < 0)
         return rc;
     auto_mem void *tmp = mem_ctx("self");
-    struct gossip_opts o = {.loop = loop,
+    struct gossip_opts o = {.dialer = server_dialer(s, s, loop, "*"),
                             .env = &s->env,
                             .self = *hello_of_self(s, tmp),
                             .at = at,

@@ -18,6 +18,14 @@ server_cfg(const struct server *s)
     return &s->cfg;
 }
 
+struct dialer
+server_dialer(const struct server *s, const void *ctx, struct loop *l, const char *region)
+{
+    return (struct dialer){.loop = l,
+                           .filter = s->cfg.filter,
+                           .name = mem_printf(ctx, "server.%s.nomad", str_or(region, "global"))};
+}
+
 const struct env *
 server_env(const struct server *s)
 {

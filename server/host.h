@@ -18,6 +18,7 @@
 
 #include "api/api.h"
 #include "common/err.h"
+#include "net/filter.h"
 #include "server/env.h"
 #include "server/limits.h"
 #include "server/propose.h"
@@ -60,11 +61,15 @@ struct server_config {
     void (*admit)(const void *ctx, const struct job *job, struct str_list *errors);
     /* Whether the caller may see and change what is in a namespace; any thread. NULL: everybody. */
     bool (*may)(const struct rpc_envelope *env, const char *ns);
+    const struct filter *filter; /* of connections to other servers; NULL: plain; borrowed */
     int64_t eval_nack_ms;    /* a worker's time for an evaluation; default BROKER_NACK_MS */
 };
 
 const struct server_config *server_cfg(const struct server *s);
 const struct env *server_env(const struct server *s);
+/* How a server of a region is dialled ("*": of any); the name in it is owned by ctx. */
+struct dialer server_dialer(const struct server *s, const void *ctx, struct loop *l,
+                            const char *region);
 /* A snapshot of the state, for state_read_end(); any thread. Nobody reaches the state by another
  * way. */
 struct state_txn *server_read_begin(const struct server *s, const void *ctx);

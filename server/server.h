@@ -28,7 +28,7 @@ const struct rpc_service *server_services(struct server *s, size_t *ret_n);
 /* The two of them by which servers become a cluster, for the address at which they are asked. */
 const struct rpc_service *server_join_services(struct server *s, size_t *ret_n);
 /* rpc_take_fn, of WIRE_PROTOCOL_BYTE ('R'); `arg` is the struct server. */
-void server_peer_take(void *arg, int fd, const uint8_t *p, size_t n);
+void server_peer_take(void *arg, int fd, bool filtered, const uint8_t *p, size_t n);
 enum { SERVER_PEER_BYTE = 'R' };
 
 /* For agent-info. */

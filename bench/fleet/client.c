@@ -27,7 +27,7 @@ sim_conn(struct sim *s)
 
     if (*c == NULL) {
         sim_address(&f->sims[s->number / f->opt.share * f->opt.share], from);
-        *c = rpc_dial(f->loop, &f->servers, from, &e);
+        *c = rpc_dial(&(struct dialer){.loop = f->loop, .from = from}, &f->servers, &e);
         ASSERT(*c != NULL); /* the addresses were parsed before */
     }
     return *c;

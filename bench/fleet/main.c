@@ -241,7 +241,7 @@ fleet_open(struct fleet *f, struct err *e)
     f->conns = mem_array(f, struct rpc_client *, (size_t)f->opt.nodes);
     for (int64_t i = 0; i < f->opt.nodes; i++)
         f->sims[i] = (struct sim){.fleet = f, .number = (uint32_t)i};
-    f->own = rpc_dial(f->loop, &f->servers, NULL, e);
+    f->own = rpc_dial(&(struct dialer){.loop = f->loop}, &f->servers, e);
     if (e->code == 0 && f->opt.control != NULL)
         control_open(f, f->opt.control, e);
     return e->code;

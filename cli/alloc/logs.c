@@ -76,7 +76,7 @@ follow_start(struct follow *f, size_t i, char *to_get, FILE *to)
     struct follow_one *o = &f->one[i];
     o->all = f;
     o->sink = (struct sink){.c = f->c, .to = to};
-    o->client = http_client_new(f->loop, f->c->address, &e);
+    o->client = http_client_new(&(struct dialer){.loop = f->loop}, f->c->address, &e);
     if (!o->client)
         return cmd_fail(f->c, "Error reading logs: %s", e.text);
     struct http_ask *ask = api_ask(f->c, "GET", to_get);

@@ -46,7 +46,7 @@ struct http_client *
 hand_client(const struct engine_place *p)
 {
     struct err e = ERR_INIT;
-    struct http_client *c = http_client_new(p->loop, p->hand, &e);
+    struct http_client *c = http_client_new(&(struct dialer){.loop = p->loop}, p->hand, &e);
     ASSERT(c); /* a path of ours */
     return c;
 }

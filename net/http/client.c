@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "common/str.h"
 #include "net/http/http.h"
 #include "net/stream.h"
 
@@ -42,6 +43,7 @@ struct link {
 struct http_client {
     struct loop *loop;
     struct addr addr;
+    struct stream_way way; /* a connection is made */
     struct link *link; /* NULL: none */
     bool up, closed;
     bool once; /* it has no address to connect to again */
@@ -439,7 +441,7 @@ client_start_next(struct http_client *c)
         c->refs++;
         c->link = mem_new(NULL, struct link);
         c->link->client = c;
-        c->link->stream = stream_connect(c->loop, &c->addr, &client_ops, c->link);
+        c->link->stream = stream_connect(c->loop, &c->addr, &c->way, &client_ops, c->link);
         return;
     }
     if (!c->up)
@@ -527,14 +529,20 @@ client_make(struct loop *l)
 }
 
 struct http_client *
-http_client_new(struct loop *l, const char *addr, struct err *e)
+http_client_new(const struct dialer *d, const char *addr, struct err *e)
 {
     struct addr a;
+    bool https = d->filter != NULL && str_prefix(addr, "https://");
+    auto_mem char *plain = https ? mem_printf(NULL, "http://%s", addr + strlen("https://")) : NULL;
 
-    if (addr_parse(addr, 4646, &a, e) < 0)
+    if (addr_parse(https ? plain : addr, 4646, &a, e) < 0)
         return NULL;
-    struct http_client *c = client_make(l);
+    struct http_client *c = client_make(d->loop);
     c->addr = a;
+    if (https)
+        c->way = (struct stream_way){.filter = d->filter,
+                                     .name = mem_strdup(c, d->name != NULL ? d->name : a.host),
+                                     .protocol = HTTP_PROTOCOL};
     return c;
 }
 
@@ -642,7 +650,9 @@ http_fetch(const void *ctx, const char *addr, const struct http_ask *ask, struct
     struct fetch f = {.ctx = ctx, .err = ERR_INIT, .ask = ask};
     struct http_ask a = *ask;
     struct loop *l = loop_new();
-    struct http_client *c = http_client_new(l, addr, e);
+    struct dialer d = ask->dialer != NULL ? *ask->dialer : (struct dialer){0};
+    d.loop = l;
+    struct http_client *c = http_client_new(&d, addr, e);
 
     if (!c) {
         loop_free(l);

@@ -19,6 +19,7 @@
 
 #include "common/buf.h"
 #include "common/err.h"
+#include "net/filter.h"
 #include "net/limits.h"
 #include "net/loop.h"
 
@@ -72,8 +73,11 @@ struct http_server_config {
     size_t conns_per_peer; /* 0: LISTENER_CONNS_PER_PEER; SIZE_MAX: unlimited */
     size_t conns_per_loopback; /* of 127.0.0.1 and the like; 0: conns_per_peer */
     int64_t header_ms, body_idle_ms; /* 0: HTTP_HEADER_MS, HTTP_BODY_IDLE_MS */
+    const struct filter *filter; /* of connections over TCP; NULL: plain; borrowed */
     int64_t give_way_ms; /* 0: HTTP_GIVE_WAY_MS */
 };
+
+#define HTTP_PROTOCOL "http/1.1" /* to a filter */
 
 struct http_server;
 struct stream;
@@ -153,6 +157,8 @@ struct http_ask {
                     `done` */
     const char *content_type; /* NULL: none */
     int64_t timeout_ms;       /* whole exchange; 0: no limit */
+    const struct dialer *dialer; /* of http_fetch() and ws_connect(), but for the loop; NULL: plain
+                                  */
     /* Given: told of a 200, before its body, which may be long in coming. `r` has status and
      * headers. */
     void (*on_head)(void *arg, const struct http_resp *r);
@@ -170,8 +176,9 @@ struct http_ask {
     void *arg;
 };
 
-/* "http://host:port", "host:port", "unix:///path". https is refused: there is no TLS yet. */
-struct http_client *http_client_new(struct loop *l, const char *addr, struct err *e);
+/* "http://host:port", "host:port", "unix:///path", and with a filter "https://host:port", for which
+ * alone it is used; who is wanted there is the host, where the dialer names nobody. Copied. */
+struct http_client *http_client_new(const struct dialer *d, const char *addr, struct err *e);
 /* Over a connection that there is, and no other when that has gone; `st` is the client's from now
  * on. */
 struct http_client *http_client_over(struct loop *l, struct stream *st);

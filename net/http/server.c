@@ -360,6 +360,8 @@ http_server_listen(struct http_server *s, const char *addr, uint16_t port, struc
                 "please rate limit your calls\n",
         .on_accept = on_accept,
         .arg = s,
+        .filter = s->cfg.filter,
+        .protocol = HTTP_PROTOCOL,
     };
 
     int r = addr_parse(addr, 1, &a, e);

@@ -410,7 +410,9 @@ ws_connect(struct loop *l, const char *addr, const struct http_ask *ask, const s
     struct buf key = BUF_INIT(KEY_TEXT + 1);
     uint8_t raw[KEY_BYTES];
 
-    w->client = http_client_new(l, addr, e);
+    struct dialer d = ask->dialer != NULL ? *ask->dialer : (struct dialer){0};
+    d.loop = l;
+    w->client = http_client_new(&d, addr, e);
     rand_bytes(raw, sizeof(raw));
     base64_encode(&key, raw, sizeof(raw));
     if (!w->client || !accept_text(buf_str(&key), w->accept)) {

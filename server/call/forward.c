@@ -65,7 +65,8 @@ leader_now(struct server *s, uint64_t *ret_term)
     struct str_list one = {(const char *[]){addr}, 1};
     struct err e = ERR_INIT;
     t->addr = mem_strdup(t, addr);
-    t->client = rpc_dial(all->loop, &one, NULL, &e);
+    const struct dialer d = server_dialer(s, t, all->loop, server_cfg(s)->region);
+    t->client = rpc_dial(&d, &one, &e);
     if (t->client == NULL) {
         mem_free(t);
         return NULL;

@@ -80,7 +80,8 @@ region_of(struct server *s, const char *name, struct err *e)
     }
     if (r != NULL)
         return rpc_set_servers(r->client, &there, e) < 0 ? NULL : r;
-    struct rpc_client *c = rpc_dial(all->loop, &there, NULL, e);
+    const struct dialer d = server_dialer(s, tmp, all->loop, name);
+    struct rpc_client *c = rpc_dial(&d, &there, e);
     if (c == NULL)
         return NULL;
     r = mem_new(all, struct region);

@@ -184,7 +184,7 @@ static struct exchange *
 exchange_new(struct gossip *g, const char *addr, uint64_t to, struct err *e)
 {
     struct str_list one = {(const char *[]){addr}, 1};
-    struct rpc_client *c = rpc_dial(g->o.loop, &one, NULL, e);
+    struct rpc_client *c = rpc_dial(&g->o.dialer, &one, e);
     if (c == NULL)
         return NULL;
     struct exchange *x = mem_new(NULL, struct exchange);

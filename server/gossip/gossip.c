@@ -283,7 +283,7 @@ gossip_open(const struct gossip_opts *o, struct gossip **ret, struct err *e)
     if (rc == 0)
         rc = swim_new(g, &so, &g->swim, e);
     if (rc == 0)
-        rc = datagram_open(o->loop, &o->at, gossip_got, g, &g->socket, e);
+        rc = datagram_open(o->dialer.loop, &o->at, gossip_got, g, &g->socket, e);
     if (rc < 0) {
         mem_free(g);
         return err_prefix(e, "gossip");

@@ -10,6 +10,7 @@
 #define PADDOCK_SERVER_GOSSIP_GOSSIP_H
 
 #include "net/addr.h"
+#include "net/filter.h"
 #include "net/loop.h"
 #include "server/env.h"
 #include "server/gossip/keys.h"
@@ -18,7 +19,7 @@
 struct gossip;
 
 struct gossip_opts {
-    struct loop *loop;
+    struct dialer dialer; /* of other servers */
     const struct env *env;
     struct server_hello self;
     struct addr at;       /* to listen at: a numeric address */

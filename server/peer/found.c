@@ -568,7 +568,7 @@ found_ask_server(struct known *k)
     if (k->ours || k->asked)
         return;
     if (k->client == NULL)
-        k->client = rpc_dial(f->o.loop, &one, NULL, &e);
+        k->client = rpc_dial(&f->o.dialer, &one, &e);
     if (k->client == NULL)
         return;
     auto_mem void *tmp = mem_ctx("hello");

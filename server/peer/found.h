@@ -18,13 +18,13 @@
 
 #include "api/api.h"
 #include "common/err.h"
+#include "net/filter.h"
 #include "server/core/core.h"
 
 struct found;
-struct loop;
 
 struct found_opts {
-    struct loop *loop;
+    struct dialer dialer; /* of other servers */
     const struct env *env;
     struct core *core;
     const char *dir;       /* for the file "founder": that of the log */

@@ -121,6 +121,18 @@ conn_closed(struct peers *p)
         loop_stop(p->loop);
 }
 
+static struct peer_conn_config
+conn_config(const struct peers *p, const struct peer_conn_ops *ops, void *arg)
+{
+    return (struct peer_conn_config){.loop = p->loop,
+                                     .body_max = WIRE_BODY_MAX,
+                                     .ops = ops,
+                                     .arg = arg,
+                                     .filter = p->o.filter,
+                                     .protocol = WIRE_PROTOCOL,
+                                     .first = WIRE_PROTOCOL_BYTE};
+}
+
 /* --- links --- */
 
 static void link_dial(struct link *l);
@@ -276,11 +288,11 @@ static const struct peer_conn_ops link_ops = {link_open, link_frame, link_closed
 static void
 link_dial(struct link *l)
 {
-    struct peer_conn_config cfg = {l->peers->loop, WIRE_BODY_MAX, &link_ops, l};
+    struct peer_conn_config cfg = conn_config(l->peers, &link_ops, l);
     struct err e = ERR_INIT;
     if (l->state != LINK_DOWN || l->timer != NULL || l->peers->stopping)
         return;
-    l->conn = peer_conn_dial(&cfg, l->addr, NULL, WIRE_PROTOCOL_BYTE, &e);
+    l->conn = peer_conn_dial(&cfg, l->addr, l->peers->o.name, &e);
     if (l->conn == NULL) {
         link_drop_early(l);
         return;
@@ -437,6 +449,7 @@ static const struct peer_conn_ops guest_ops = {NULL, guest_frame, guest_closed};
 struct arrival {
     struct peers *peers;
     int fd;
+    bool filtered;
     size_t n;
     uint8_t p[];
 };
@@ -452,14 +465,14 @@ peers_arrive(void *arg)
         return;
     }
     struct guest *g = mem_new(p, struct guest);
-    struct peer_conn_config cfg = {p->loop, WIRE_BODY_MAX, &guest_ops, g};
+    struct peer_conn_config cfg = conn_config(p, &guest_ops, g);
     g->peers = p;
     g->next = p->guests;
     p->guests = g;
     p->n_guests++;
     p->open++;
     g->timer = env_timer(&p->env, PEER_GREET_MS, guest_late, g);
-    g->conn = peer_conn_adopt(&cfg, a->fd, a->p, a->n);
+    g->conn = peer_conn_adopt(&cfg, a->fd, a->filtered, a->p, a->n);
     mem_free(a);
 }
 
@@ -562,12 +575,13 @@ peers_send(void *arg, uint64_t to, const char *addr, struct buf *body)
 }
 
 void
-peers_take(void *arg, int fd, const uint8_t *bytes, size_t n)
+peers_take(void *arg, int fd, bool filtered, const uint8_t *bytes, size_t n)
 {
     struct peers *p = arg;
     struct arrival *a = mem_zalloc(NULL, sizeof(*a) + n, "arrival");
     a->peers = p;
     a->fd = fd;
+    a->filtered = filtered;
     a->n = n;
     if (n > 0)
         memcpy(a->p, bytes, n);
@@ -598,6 +612,7 @@ peers_start(const struct peers_opts *o, struct err *e)
     struct peers *p = mem_new(NULL, struct peers);
     p->o = *o;
     p->o.addr = mem_strdup(p, o->addr);
+    p->o.name = mem_strdup(p, o->name);
     p->last = &p->first;
     pthread_mutex_init(&p->mutex, NULL);
     p->loop = loop_new();

@@ -13,6 +13,7 @@
 #define PADDOCK_SERVER_PEER_PEERS_H
 
 #include "common/err.h"
+#include "net/filter.h"
 #include "server/core/core.h"
 
 struct peers;
@@ -21,6 +22,8 @@ struct peers_opts {
     uint64_t id;       /* ours, */
     const char *addr;  /* and the address by which others know us */
     struct core *core; /* outlives the peers */
+    const struct filter *filter; /* of the connections; NULL: plain; borrowed */
+    const char *name;            /* who other servers are to it; NULL: whoever is there */
 };
 
 /* NULL with an error. Strings are copied. */
@@ -30,7 +33,7 @@ void peers_set_cluster(struct peers *p, const char *cluster);
 /* core_net.send; `arg` is the struct peers. */
 bool peers_send(void *arg, uint64_t to, const char *addr, struct buf *body);
 /* rpc_take_fn; `arg` is the struct peers. Main loop. */
-void peers_take(void *arg, int fd, const uint8_t *p, size_t n);
+void peers_take(void *arg, int fd, bool filtered, const uint8_t *p, size_t n);
 /* Closes all and ends the thread; the core is stopped before. Blocks for moments. NULL is fine. */
 void peers_stop(struct peers *p);
 

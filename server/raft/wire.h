@@ -23,6 +23,7 @@
 #include "server/raft/consensus.h"
 
 #define WIRE_PROTOCOL_BYTE 'R'
+#define WIRE_PROTOCOL "paddock-raft" /* the same to a filter */
 enum {
     WIRE_VERSION = 2,
     WIRE_CLUSTER_MAX = 36, /* bytes of the id of a cluster, a UUID */

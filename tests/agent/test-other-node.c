@@ -36,7 +36,7 @@ setup(void)
         loop, &(struct http_server_config){.handler = api_handle_passed_on, .arg = &node_api});
     ck_assert_int_eq(http_server_listen(http, "127.0.0.1", 0, &e), 0);
     snprintf(addr, sizeof(addr), "127.0.0.1:%u", http_server_port(http));
-    client = http_client_new(loop, addr, &e);
+    client = http_client_new(&(struct dialer){.loop = loop}, addr, &e);
 }
 
 static void

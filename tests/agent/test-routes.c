@@ -40,7 +40,7 @@ setup(void)
     http = api.http = http_server_new(loop, &cfg);
     ck_assert_int_eq(http_server_listen(http, "127.0.0.1", 0, &e), 0);
     snprintf(addr, sizeof(addr), "127.0.0.1:%u", http_server_port(http));
-    client = http_client_new(loop, addr, &e);
+    client = http_client_new(&(struct dialer){.loop = loop}, addr, &e);
 }
 
 static void
@@ -405,7 +405,7 @@ START_TEST(a_blocking_query_is_canceled_with_its_client)
 {
     struct err e = ERR_INIT;
     struct answer a = {0};
-    struct http_client *c = http_client_new(loop, addr, &e);
+    struct http_client *c = http_client_new(&(struct dialer){.loop = loop}, addr, &e);
     struct http_ask q = {.method = "GET", .target = "/v1/job/x?index=100", .done = answered, .arg = &a};
     http_send(c, &q);
     ck_assert(loop_run_until(loop, &fake_parked, 5000));

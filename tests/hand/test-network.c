@@ -81,7 +81,7 @@ setup(void)
     s = http_server_new(t.loop, &(struct http_server_config){.handler = hand_serve, .arg = &hands});
     const char *at = mem_printf(t.loop, "unix://%s/hand", t.dir);
     ck_assert_int_eq(http_server_listen(s, at, 0, &e), 0);
-    t.agent = http_client_new(t.loop, at, &e);
+    t.agent = http_client_new(&(struct dialer){.loop = t.loop}, at, &e);
     hand.images = images_new(NULL, &hand, open(t.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     hand.pause_tar = network_image("/proc/self/exe", &hand.pause_len, &e);
     if (hand.pause_tar < 0) { /* the test itself is too large with a sanitizer */

@@ -320,7 +320,7 @@ START_TEST(localhost_needs_no_network)
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(ioctl(fd, SIOCSIFFLAGS, &q), 0);
     struct loop *l = loop_new();
-    ck_assert_ptr_nonnull(stream_connect(l, &a, &ops, &code));
+    ck_assert_ptr_nonnull(stream_connect(l, &a, NULL, &ops, &code));
     ck_assert(loop_run_until(l, &all_closed, 10000));
     ck_assert_int_eq(code, -ECONNREFUSED);
     loop_free(l);

@@ -15,6 +15,7 @@
 #include "common/mem.h"
 #include "net/rpc.h"
 #include "net/rpc_link_int.h"
+#include "tests/lib/filter.h"
 #include "tests/lib/test.h"
 
 static struct loop *loop;
@@ -129,12 +130,13 @@ client_new(bool local)
     if (local)
         return rpc_local(loop, services, ARRAY_LEN(services), svc);
     server = rpc_listen(loop, &(struct addr){.host = "127.0.0.1"}, services, ARRAY_LEN(services), svc, &e);
+    rpc_server_secure(server, TEST_FILTER, true);
     ck_assert_msg(server != NULL, "%s", e.text);
     char addr[64];
     snprintf(addr, sizeof(addr), "127.0.0.1:%u", rpc_server_port(server));
     const char *v[] = {addr};
     struct str_list l = {v, 1};
-    struct rpc_client *c = rpc_dial(loop, &l, NULL, &e);
+    struct rpc_client *c = rpc_dial(&(struct dialer){.loop = loop, .filter = TEST_FILTER}, &l, &e);
     ck_assert_ptr_nonnull(c);
     return c;
 }
@@ -328,6 +330,7 @@ START_TEST(reconnects_when_the_server_returns)
     loop_run_until(loop, &never, 60);
     ck_assert(!b.done);
     server = rpc_listen(loop, &(struct addr){.host = "127.0.0.1", .port = port}, services, 1, svc, &e);
+    rpc_server_secure(server, TEST_FILTER, true);
     ck_assert_msg(server != NULL, "%s", e.text);
     ck_assert(loop_run_until(loop, &b.done, 10000));
     ck_assert_str_eq(b.id, "web");
@@ -347,6 +350,7 @@ listening(struct rpc_server **s, char addr[64])
 {
     struct err e = ERR_INIT;
     *s = rpc_listen(loop, &(struct addr){.host = "127.0.0.1"}, services, 1, svc, &e);
+    rpc_server_secure(*s, TEST_FILTER, true);
     ck_assert_msg(*s != NULL, "%s", e.text);
     snprintf(addr, 64, "127.0.0.1:%u", rpc_server_port(*s));
     return addr;
@@ -357,7 +361,7 @@ client_of(const char *addr)
 {
     struct err e = ERR_INIT;
     struct str_list l = {&addr, 1};
-    struct rpc_client *c = rpc_dial(loop, &l, NULL, &e);
+    struct rpc_client *c = rpc_dial(&(struct dialer){.loop = loop, .filter = TEST_FILTER}, &l, &e);
     ck_assert_ptr_nonnull(c);
     return c;
 }
@@ -394,6 +398,7 @@ START_TEST(other_servers_are_learned_and_the_first_is_kept)
     const char *one[] = {b};
     ck_assert_int_eq(rpc_set_servers(c, &(struct str_list){one, 1}, &e), 1);
     server = rpc_listen(loop, &(struct addr){.host = "127.0.0.1", .port = port}, services, 1, svc, &e);
+    rpc_server_secure(server, TEST_FILTER, true);
     ck_assert_msg(server != NULL, "%s", e.text);
     rpc_server_close(second);
     second = NULL;

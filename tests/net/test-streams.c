@@ -16,6 +16,7 @@
 #include "net/rpc_wire_int.h"
 #include "net/splice.h"
 #include "net/stream.h"
+#include "tests/lib/filter.h"
 #include "tests/lib/test.h"
 
 enum { MANY = 3 << 20 };
@@ -165,9 +166,11 @@ start(bool local)
     } else {
         server = rpc_listen(loop, &(struct addr){.host = "127.0.0.1"}, services, ARRAY_LEN(services),
                             &accepted[0], &e);
+        rpc_server_secure(server, TEST_FILTER, true);
         ck_assert_msg(server != NULL, "%s", e.text);
         snprintf(addr, sizeof(addr), "127.0.0.1:%u", rpc_server_port(server));
-        client = rpc_dial(loop, &(struct str_list){v, 1}, NULL, &e);
+        client = rpc_dial(&(struct dialer){.loop = loop, .filter = TEST_FILTER},
+                          &(struct str_list){v, 1}, &e);
     }
     rpc_serve(client, services, ARRAY_LEN(services), &accepted[1]);
 }

@@ -56,7 +56,7 @@ START_TEST(a_file_is_sent)
     for (int i = 0; i < LINES; i++)
         ck_assert_int_eq(fprintf(file, "%09d\n", i), LINE);
     ck_assert_int_eq(fflush(file), 0);
-    struct http_client *c = http_client_new(loop, addr, &e);
+    struct http_client *c = http_client_new(&(struct dialer){.loop = loop}, addr, &e);
     struct got whole = {0}, shorter = {0};
     struct http_ask a = {.method = "POST",
                          .target = "/",

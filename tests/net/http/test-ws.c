@@ -14,6 +14,7 @@
 
 #include "common/mem.h"
 #include "net/http/ws.h"
+#include "tests/lib/filter.h"
 #include "tests/lib/test.h"
 
 /* --- frames --- */
@@ -208,11 +209,11 @@ static void
 setup(void)
 {
     struct err e = ERR_INIT;
-    struct http_server_config cfg = {.handler = handler};
+    struct http_server_config cfg = {.filter = TEST_FILTER, .handler = handler};
     loop = loop_new();
     server = http_server_new(loop, &cfg);
     ck_assert_int_eq(http_server_listen(server, "127.0.0.1", 0, &e), 0);
-    snprintf(addr, sizeof(addr), "127.0.0.1:%u", http_server_port(server));
+    snprintf(addr, sizeof(addr), TEST_SCHEME "127.0.0.1:%u", http_server_port(server));
 }
 
 static void
@@ -245,7 +246,7 @@ static size_t
 talk(int fd, const void *p, size_t n, char *out, size_t size)
 {
     if (n > 0)
-        ck_assert_int_eq(send(fd, p, n, MSG_NOSIGNAL), (ssize_t)n);
+        ck_assert_int_eq(TEST_SEND(fd, p, n, MSG_NOSIGNAL), (ssize_t)n);
     for (int i = 0; i < 400; i++) {
         struct pollfd pfd = {.fd = fd, .events = POLLIN};
         turns(1);
@@ -253,7 +254,7 @@ talk(int fd, const void *p, size_t n, char *out, size_t size)
             break;
     }
     turns(2);
-    ssize_t got = recv(fd, out, size - 1, MSG_DONTWAIT);
+    ssize_t got = TEST_RECV(fd, out, size - 1, MSG_DONTWAIT);
     out[got > 0 ? got : 0] = 0;
     return got > 0 ? (size_t)got : 0;
 }
@@ -374,7 +375,7 @@ flood(int fd, const char *frame, size_t n)
         block[i] = frame[i % n];
     for (int idle = 0; idle < 20 && sent < 64 << 20;) {
         size_t at = sent % n;
-        ssize_t w = send(fd, block + at, sizeof(block) - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t w = TEST_SEND(fd, block + at, sizeof(block) - at, MSG_NOSIGNAL | MSG_DONTWAIT);
         idle = w > 0 ? 0 : idle + 1;
         sent += w > 0 ? (size_t)w : 0;
         turns(1);
@@ -465,7 +466,10 @@ static void
 connect_peer(struct peer *k, const char *where)
 {
     static const struct http_pair plain[] = {{"X-Test", "1"}};
-    struct http_ask ask = {.target = "/x", .headers = plain, .n_headers = 1};
+    struct http_ask ask = {.target = "/x",
+                           .headers = plain,
+                           .n_headers = 1,
+                           .dialer = &(struct dialer){.filter = TEST_FILTER}};
     struct err e = ERR_INIT;
     *k = (struct peer){NULL};
     closed = false;
@@ -531,7 +535,8 @@ lie(void *arg, struct http_req *r)
 
 START_TEST(our_client_is_refused)
 {
-    struct http_server_config cfg[] = {{.handler = refuse}, {.handler = lie}};
+    struct http_server_config cfg[] = {{.filter = TEST_FILTER, .handler = refuse},
+                                       {.filter = TEST_FILTER, .handler = lie}};
     static const char *const want[] = {"Unexpected response code: 404 (Unknown allocation)",
                                        "the answer is not that of a WebSocket server"};
     for (size_t i = 0; i < 2; i++) {
@@ -540,7 +545,7 @@ START_TEST(our_client_is_refused)
         char where[64];
         struct http_server *s = http_server_new(loop, &cfg[i]);
         ck_assert_int_eq(http_server_listen(s, "127.0.0.1", 0, &e), 0);
-        snprintf(where, sizeof(where), "127.0.0.1:%u", http_server_port(s));
+        snprintf(where, sizeof(where), TEST_SCHEME "127.0.0.1:%u", http_server_port(s));
         connect_peer(&k, where);
         ck_assert(loop_run_until(loop, &k.over, 5000));
         ck_assert(!k.opened && k.code == 0);

@@ -17,6 +17,7 @@
 #include "server/core/core_int.h"
 #include "server/peer/peers.h"
 #include "server/raft/wire.h"
+#include "tests/lib/filter.h"
 #include "tests/lib/test.h"
 #include "tests/server/util.h"
 
@@ -70,11 +71,13 @@ pair_open(struct pair *p)
                               .net = &net,
                               .env = &p->env[i]};
         ck_assert_msg(core_open(&o, &p->core[i], &e) == 0, "%s", e.text);
-        struct peers_opts po = {i + 1, o.addr, p->core[i]};
+        struct peers_opts po = {
+            .id = i + 1, .addr = o.addr, .core = p->core[i], .filter = TEST_FILTER};
         p->peers[i] = peers_start(&po, &e);
         ck_assert(p->peers[i] != NULL);
         peers_set_cluster(p->peers[i], "the cluster");
     }
+    rpc_server_secure(p->listen, TEST_FILTER, true);
     rpc_server_give(p->listen, WIRE_PROTOCOL_BYTE, peers_take, p->peers[1]);
 }
 
