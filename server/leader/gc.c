@@ -28,7 +28,7 @@ gc_older(struct find *f, int64_t ns, int64_t age_s)
 {
     int64_t due = ns + age_s * NS_PER_S;
 
-    if (due <= f->now)
+    if (age_s == 0 || due <= f->now)
         return true;
     if (due < f->due)
         f->due = due;
@@ -146,7 +146,8 @@ gc_find(const void *ctx, struct state_txn *t, const struct gc_ages *ages, int64_
     struct find f = {.ctx = ctx, .tmp = tmp, .t = t, .ages = ages, .now = now_ns, .due = INT64_MAX};
 
     f.out = mem_new(ctx, struct intent_reap);
-    f.out->down_before = now_ns / NS_PER_S - ages->node_s; /* judged again at apply */
+    if (ages->node_s > 0)
+        f.out->down_before = now_ns / NS_PER_S - ages->node_s; /* judged again at apply */
     find_evals(&f);
     find_jobs(&f);
     find_deployments(&f);

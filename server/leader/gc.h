@@ -17,7 +17,7 @@ enum {
     GC_ROUNDS = 1024 /* entries of a pass */
 };
 
-/* Ages, in seconds, after which things go. */
+/* Ages, in seconds, after which things go; 0: at once, also what a clock that was ahead made. */
 struct gc_ages {
     int64_t eval_s, batch_eval_s, job_s, node_s, deployment_s;
 };

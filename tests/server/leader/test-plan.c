@@ -425,6 +425,7 @@ START_TEST(garbage)
     put_eval(w, "young", JOB_SERVICE, EVAL_COMPLETE, 100);
     put_eval(w, "open", JOB_SERVICE, EVAL_BLOCKED, 90000);
     put_eval(w, "batch", JOB_BATCH, EVAL_COMPLETE, 4000);
+    put_eval(w, "ahead", JOB_SERVICE, EVAL_COMPLETE, -4000); /* the clock was set back since */
     /* an evaluation stays as long as an allocation of it runs */
     put_eval(w, "eval-1", JOB_SERVICE, EVAL_COMPLETE, 4000);
     struct allocation *a = existing(w, "a", "n1", 1, 0);
@@ -437,7 +438,7 @@ START_TEST(garbage)
     ck_assert(reaps(&r->evals, "old"));
     ck_assert_uint_eq(r->allocs.n, 0);
     r = gc_find(w, w->txn, &none, 1000000 * NS_PER_S, &due);
-    ck_assert(reaps(&r->evals, "young") && reaps(&r->evals, "batch"));
+    ck_assert(reaps(&r->evals, "young") && reaps(&r->evals, "batch") && reaps(&r->evals, "ahead"));
     ck_assert_int_eq(due, INT64_MAX); /* what has not ended is not waited for */
     ck_assert(!reaps(&r->evals, "open") && !reaps(&r->evals, "eval-1"));
     state_read_end(TAKE(w->txn));
