@@ -22,6 +22,7 @@
 #include "agent/logind.h"
 #include "agent/pause.h"
 #include "agent/policy.h"
+#include "agent/reload.h"
 #include "agent/roles.h"
 #include "agent/selfbox.h"
 #include "api/terms.h"
@@ -250,6 +251,7 @@ struct run {
     struct agent_config *cfg;
     struct loop *loop;
     struct roles *roles;
+    struct reload *reload;
     struct logind *logind; /* where tasks are to be drained before the machine goes down */
     bool stopping, leaves;
     struct timer *deadline; /* of stopping */
@@ -307,6 +309,7 @@ agent_stop(struct run *run, int status)
     run->status = status;
     (void)notify_send("STOPPING=1\nSTATUS=Stopping");
     run->deadline = timer_start(run->loop, STOP_MS, on_stop_deadline, NULL);
+    reload_stop(run->reload);
     roles_stop(run->roles, on_stopped, run);
 }
 
@@ -366,37 +369,22 @@ on_term(void *arg, int sig)
         agent_stop(run, run->status);
 }
 
-static void
-agent_reload(void *arg)
+static int
+agent_load(void *arg, const void *ctx, struct agent_config **ret, struct err *e)
 {
     struct run *run = arg;
-    struct err e = ERR_INIT;
-    struct agent_config *cfg;
-    const char *detail = NULL;
-    auto_mem void *ctx = mem_ctx("reload");
-
-    if (config_load(ctx, &run->cmd->flags, &cfg, NULL, &detail, &e) < 0) {
-        log_error("agent", "reload failed: the old configuration stays", "error", e.text, NULL);
-        return;
-    }
-    enum log_level level = log_level_parse(str_or(cfg->log_level, "INFO"));
-    if (level != LOG_LEVEL_INVALID) {
-        log_set_level(level);
-        run->cfg->log_level = mem_strdup(run->cfg, str_or(cfg->log_level, "INFO"));
-    }
-    if (run->roles->client)
-        client_reload(run->roles->client);
-    log_info("agent", "configuration reloaded", "log_level", cfg->log_level, NULL);
+    return config_load(ctx, &run->cmd->flags, ret, NULL, NULL, e);
 }
 
 static void
 on_hup(void *arg, int sig)
 {
+    struct run *run = arg;
     (void)sig;
     printf("==> Caught signal: hangup\n==> Reloading configuration...\n");
     fflush(stdout);
     (void)notify_send("RELOADING=1");
-    agent_reload(arg);
+    reload_now(run->reload);
     (void)notify_send("READY=1");
 }
 
@@ -541,12 +529,19 @@ run_agent(struct command *c)
     loop_on_signal(run.loop, SIGTERM, on_term, &run);
     loop_on_signal(run.loop, SIGINT, on_term, &run);
     loop_on_signal(run.loop, SIGHUP, on_hup, &run);
+    run.reload = reload_new(c->ctx, &(struct reload_host){.loop = run.loop,
+                                                          .run_dir = c->supervised,
+                                                          .cfg = run.cfg,
+                                                          .roles = &run.roles,
+                                                          .load = agent_load,
+                                                          .arg = &run});
     const struct roles_config rc = {
         .loop = run.loop,
         .cfg = run.cfg,
         .policy = policy,
-        .reload = agent_reload,
-        .arg = &run,
+        .reload = reload_ask,
+        .reload_forget = reload_forget,
+        .reload_arg = run.reload,
     };
     run.roles = roles_start(c->ctx, &rc, &e);
     if (run.roles) {

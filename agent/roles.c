@@ -369,7 +369,8 @@ start_http(struct roles *r, struct err *e)
         .name = r->name,
         .version = PACKAGE_VERSION,
         .reload = r->rc.reload,
-        .reload_arg = r->rc.arg,
+        .reload_forget = r->rc.reload_forget,
+        .reload_arg = r->rc.reload_arg,
         .started_ns = clock_mono_ns(),
     };
     r->api.guard.hosts = c->httpapi_hosts;

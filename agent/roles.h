@@ -13,8 +13,9 @@ struct roles_config {
     struct loop *loop;
     const struct agent_config *cfg;
     const struct policy *policy; /* directories and the warden's socket */
-    void (*reload)(void *arg);
-    void *arg;
+    reload_ask_fn *reload; /* for the HTTP API */
+    void (*reload_forget)(void *arg, void *done_arg);
+    void *reload_arg;
 };
 
 struct warden_client;

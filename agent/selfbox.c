@@ -8,6 +8,7 @@
 #include "common/str.h"
 #include "isolation/cgroup/cgroup.h"
 #include "isolation/confine/sandbox.h"
+#include "isolation/launch/policy.h"
 
 #ifdef INSTRUMENTED /* its runtime forks, traces and writes where it likes */
 enum { OFF = 1 };
@@ -68,6 +69,7 @@ selfbox_files(const struct agent_config *cfg, const struct policy *policy, const
         selfbox_add(&p, cgroups.mount, false);
     selfbox_add(&p, "/dev/null", true);
     selfbox_add(&p, run_dir, false);
+    selfbox_add(&p, mem_printf(ctx, "%s/" POLICY_RELOAD, run_dir), true);
     selfbox_add(&p, policy->data_dir, true);
     selfbox_add(&p, policy->state_dir, true);
     if (!str_empty(cfg->log_file))

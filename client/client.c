@@ -62,6 +62,15 @@ client_text(const void *ctx, const char *s, const char *dflt)
     return mem_strdup(ctx, str_or(s, dflt));
 }
 
+static struct agent_config *
+copy_plugins(const void *ctx, const struct agent_config *from)
+{
+    struct agent_config *c = mem_new(ctx, struct agent_config);
+    for (size_t i = 0; from && i < from->plugins.n; i++)
+        list_add(c, c->plugins, codec_clone(c, &type_agent_plugin, from->plugins.v[i]));
+    return c;
+}
+
 static void
 copy_config(struct ground *g, const struct client_config *from)
 {
@@ -78,11 +87,7 @@ copy_config(struct ground *g, const struct client_config *from)
     cfg->engines = (struct str_list){0};
     for (size_t i = 0; i < from->engines.n; i++)
         list_add(g, cfg->engines, mem_strdup(g, from->engines.v[i]));
-    struct agent_config *plugins = mem_new(g, struct agent_config);
-    for (size_t i = 0; from->plugins && i < from->plugins->plugins.n; i++)
-        list_add(plugins, plugins->plugins,
-                 codec_clone(plugins, &type_agent_plugin, from->plugins->plugins.v[i]));
-    cfg->plugins = plugins;
+    cfg->plugins = copy_plugins(g, from->plugins);
     cfg->alloc_dir = client_text(g, from->alloc_dir, "");
     cfg->name = client_text(g, from->name, str_or(host, "localhost"));
     cfg->region = client_text(g, from->region, "global");
@@ -603,6 +608,24 @@ void
 client_reload(struct client *c)
 {
     link_reload(c->link);
+}
+
+/* Leaves in memory what was before: the node that is registered now refers to it. */
+void
+client_configure(struct client *c, const struct agent_client *agent,
+                 const struct agent_config *plugins)
+{
+    struct client_config *cfg = &c->g->cfg;
+
+    if (plugins)
+        cfg->plugins = copy_plugins(c->g, plugins);
+    if (!agent)
+        return;
+    struct agent_client now = *cfg->agent;
+    now.meta = agent->meta;
+    now.reserved = agent->reserved;
+    cfg->agent = codec_clone(c->g, &type_agent_client, &now);
+    on_node_changed(c);
 }
 
 void

@@ -46,6 +46,10 @@ void client_stop(struct client *c, void (*done)(void *arg), void *arg);
 void client_free(struct client *c);
 /* The warden has another policy: what the node says of drivers and isolation follows it. */
 void client_reload(struct client *c);
+/* Takes metadata and reserved resources from `agent`, and the blocks that drivers read from
+ * `plugins`, both copied; NULL: they stay. What the node says follows. */
+void client_configure(struct client *c, const struct agent_client *agent,
+                      const struct agent_config *plugins);
 
 /* Asks the servers to drain this node, again until one agrees, and waits until the drain is over:
  * every allocation has ended (of system jobs too, unless ignored). Deadlines of the spec: > 0: what

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -50,6 +51,7 @@ enum {
     WARDEN_STOP_MS = 20000,
     WARDEN_READY_MS = 15000,
     SUPERVISOR_LOCK_MS = 10000,
+    RELOAD_PAUSE_MS = 1000,
 };
 
 struct child {
@@ -75,6 +77,8 @@ struct run {
     char self_path[PATH_MAX];
     int lock;    /* inherited by the agent: held until it has ended */
     int signals; /* signalfd */
+    int bell;    /* inotify: the agent asks for a reload; -1: nobody can */
+    int64_t reload_ns, reloaded_ns; /* when the next is due, 0: none; and the last was */
     struct child warden, agent, hand; /* the last one where an engine is turned on */
     enum phase phase;
     int64_t deadline_ns;
@@ -402,6 +406,29 @@ supervisor_reap(struct run *u)
 }
 
 static void
+supervisor_reload(struct run *u)
+{
+    u->reload_ns = 0;
+    u->reloaded_ns = clock_mono_ns();
+    reload_policy(u);
+    before_agent(u);
+    if (u->agent.pid > 0)
+        (void)kill(u->agent.pid, SIGHUP);
+}
+
+/* The agent wrote into its file: as often as it likes, and is heard once a second. */
+static void
+on_bell(struct run *u)
+{
+    char events[4096];
+
+    while (read(u->bell, events, sizeof(events)) > 0)
+        ;
+    if (u->reload_ns == 0)
+        u->reload_ns = u->reloaded_ns + RELOAD_PAUSE_MS * NS_PER_MS;
+}
+
+static void
 on_signal(struct run *u)
 {
     struct signalfd_siginfo s;
@@ -412,10 +439,7 @@ on_signal(struct run *u)
         return;
     }
     if (s.ssi_signo == SIGHUP) {
-        reload_policy(u);
-        before_agent(u);
-        if (u->agent.pid > 0)
-            (void)kill(u->agent.pid, SIGHUP);
+        supervisor_reload(u);
         return;
     }
     bool again = u->phase != RUNNING; /* asked twice: do not wait any longer */
@@ -454,6 +478,10 @@ supervisor_step(struct run *u)
     }
     if (u->phase == STOPPING_WARDEN && u->warden.pid == 0 && u->hand.pid == 0)
         return -2;
+    if (u->reload_ns != 0 && u->reload_ns <= now && u->phase == RUNNING)
+        supervisor_reload(u);
+    if (u->reload_ns != 0 && u->reload_ns < next && u->phase == RUNNING)
+        next = u->reload_ns;
     if (u->phase != RUNNING) {
         if (u->deadline_ns <= now) {
             struct child *c = u->phase == STOPPING_AGENT ? &u->agent
@@ -478,9 +506,14 @@ supervisor_loop(struct run *u)
         int timeout = supervisor_step(u);
         if (timeout == -2)
             return;
-        struct pollfd p = {.fd = u->signals, .events = POLLIN};
-        if (poll(&p, 1, timeout) > 0)
+        struct pollfd p[] = {{.fd = u->signals, .events = POLLIN},
+                             {.fd = u->bell, .events = POLLIN}};
+        if (poll(p, ARRAY_LEN(p), timeout) <= 0)
+            continue;
+        if (p[0].revents)
             on_signal(u);
+        if (p[1].revents)
+            on_bell(u);
     }
 }
 
@@ -574,6 +607,10 @@ supervisor_prepare(struct run *u, struct err *e)
     u->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (u->signals < 0)
         return err_errno(e, errno, "watch signals");
+    u->bell = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (u->bell >= 0)
+        (void)inotify_add_watch(
+            u->bell, mem_printf(u->ctx, "%s/" POLICY_RELOAD, u->policy->run_dir), IN_CLOSE_WRITE);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     return 0;
 }
@@ -591,6 +628,7 @@ supervisor_main(const struct supervisor *s)
                       .self = -1,
                       .lock = -1,
                       .signals = -1,
+                      .bell = -1,
                       .warden = {.name = "warden"},
                       .hand = {.name = "hand"},
                       .agent = {.name = "agent"}};
@@ -618,6 +656,7 @@ supervisor_main(const struct supervisor *s)
         fprintf(stderr, "paddock: %s\n", e.text);
     fd_close(&u->self);
     fd_close(&u->lock);
+    fd_close(&u->bell);
     fd_close(&u->signals);
     return r != 0 ? 1 : u->exit_code;
 }

@@ -21,6 +21,11 @@
 struct client;
 struct server;
 
+/* The end of a reload, on the loop, once; `resp` NULL: it failed, and nothing was changed. */
+typedef void reload_done(void *arg, const struct reload_response *resp, const struct err *e);
+/* Asks for the configuration to be read anew; `done` may come from inside. */
+typedef void reload_ask_fn(void *arg, reload_done *done, void *done_arg);
+
 /* The means that the routes work with; owned by the agent. NULL where the agent has no such
  * role. */
 struct api {
@@ -32,7 +37,8 @@ struct api {
     struct http_server *http;
     const char *region, *name, *version;
     struct guard guard;
-    void (*reload)(void *arg); /* POST /v1/agent/reload */
+    reload_ask_fn *reload; /* POST /v1/agent/reload; NULL: this agent cannot */
+    void (*reload_forget)(void *arg, void *done_arg);
     void *reload_arg;
     int64_t started_ns;
     unsigned parsing; /* job files, on worker threads */

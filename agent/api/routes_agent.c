@@ -309,14 +309,31 @@ agent_health(struct request *a)
 }
 
 static void
+on_reload_gone(struct request *a)
+{
+    a->api->reload_forget(a->api->reload_arg, a);
+}
+
+static void
+on_reloaded(void *arg, const struct reload_response *resp, const struct err *e)
+{
+    struct request *a = arg;
+    a->gone = NULL;
+    if (e)
+        reply_error(a, e);
+    else
+        reply_json(a, &type_reload_response, resp);
+}
+
+static void
 agent_reload(struct request *a)
 {
     if (!a->api->reload) {
         reply_fail(a, 501, "this agent cannot reload");
         return;
     }
-    a->api->reload(a->api->reload_arg);
-    reply_json(a, &type_empty, NULL);
+    a->gone = on_reload_gone;
+    a->api->reload(a->api->reload_arg, on_reloaded, a);
 }
 
 static void

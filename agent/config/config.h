@@ -54,6 +54,11 @@ void config_judge(const void *ctx, struct agent_config *c, struct str_list *erro
  * not: root's 0600 stays so. Parses nothing. Before each start of the agent, and before SIGHUP. */
 int config_files_install(const struct config_flags *f, const struct policy *p, struct err *e);
 
+/* Adds the keys in which two configurations differ, as files spell them ("client.meta",
+ * "plugin.docker"); owned by ctx. */
+void config_changes(const void *ctx, const struct agent_config *a, const struct agent_config *b,
+                    struct str_list *ret);
+
 /* The configuration as text for /v1/agent/self: secrets hidden. */
 struct value *config_value(const void *ctx, const struct agent_config *c);
 

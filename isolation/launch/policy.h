@@ -17,6 +17,7 @@
 #include "isolation/network/network.h"
 
 #define POLICY_FILE "policy"        /* in RunDir */
+#define POLICY_RELOAD "reload"      /* in RunDir: the agent writes it to be given its files anew */
 #define POLICY_SOCKET "warden.sock" /* in RunDir */
 #define POLICY_HAND_SOCKET                                                                         \
     "hand.sock"                /* in RunDir, of paddock-hand, where an engine is turned on */

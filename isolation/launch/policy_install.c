@@ -54,6 +54,19 @@ make_dir(const struct policy *p, const char *path, mode_t mode, bool agents, str
     return r < 0 ? err_errno(e, -r, "let the agent through \"%s\"", path) : 0;
 }
 
+/* Makes the one file of the run directory that is the agent's. */
+static int
+make_bell(const struct policy *p, struct err *e)
+{
+    const char *path = mem_printf(p, "%s/" POLICY_RELOAD, p->run_dir);
+    auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+
+    if (fd < 0 ||
+        (geteuid() == 0 && fchown(fd, (uid_t)p->agent_uid, (gid_t)p->agent_gid) < 0))
+        return err_errno(e, errno, "make \"%s\"", path);
+    return 0;
+}
+
 int
 policy_install(struct policy *p, const char **path, struct err *e)
 {
@@ -74,6 +87,9 @@ policy_install(struct policy *p, const char **path, struct err *e)
             continue;
         r = make_dir(p, dirs[i].path, dirs[i].mode, dirs[i].agents, e);
     }
+    if (r < 0)
+        return r;
+    r = make_bell(p, e);
     if (r < 0)
         return r;
     const char *file = mem_printf(p, "%s/" POLICY_FILE, p->run_dir);

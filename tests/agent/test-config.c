@@ -45,6 +45,48 @@ static const char base[] = "data_dir = \"/var/lib/paddock\"\n"
                            "client { enabled = true\n servers = [\"127.0.0.1:1\"]\n"
                            "  meta { a = \"1\" } }\n";
 
+/* Keys are told as files spell them, those that are gone too; what is said otherwise is the same. */
+START_TEST(changes_are_told_by_key)
+{
+    static const struct {
+        const char *a, *b, *want;
+    } rows[] = {
+        {"", "", ""},
+        {"log_level = \"DEBUG\"", "", "log_level"},
+        {"log_level = \"INFO\"", "", ""}, /* its default */
+        {"client { meta { b = \"2\" } }", "client { meta { b = \"3\" } }", "client.meta"},
+        {"client { reserved { cpu = 5 \n memory = 6 } }", "",
+         "client.reserved.cpu client.reserved.memory"},
+        {"", "tls { ca_file = \"\" }", ""},
+        {"plugin \"docker\" { config { enabled = true } }", "", "plugin.docker"},
+        {"plugin \"exec\" { config { no_pivot_root = false } }\nplugin \"java\" { config { } }",
+         "plugin \"exec\" { config { } }\nplugin \"raw_exec\" { config { } }",
+         "plugin.exec plugin.java plugin.raw_exec"},
+        {"isolation { denied_users = [\"a\"] }", "", "isolation.denied_users"},
+        {"ports { http = 1 }", "ports { rpc = 2 }", "ports.http ports.rpc"},
+        {"server { encrypt = \"x\" }", "", "server.encrypt"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        auto_buf struct buf got = BUF_INIT(4096);
+        struct agent_config *a = NULL, *b = NULL;
+        struct str_list keys = {NULL, 0};
+        struct err e = ERR_INIT;
+        setup();
+        ck_assert_msg(load(ctx, file(ctx, "a.hcl", mem_printf(ctx, "%s%s", base, rows[i].a)), &a,
+                           &e) == 0, "%s", e.text);
+        ck_assert_msg(load(ctx, file(ctx, "a.hcl", mem_printf(ctx, "%s%s", base, rows[i].b)), &b,
+                           &e) == 0, "%s", e.text);
+        config_changes(ctx, a, b, &keys);
+        for (size_t k = 0; k < keys.n; k++)
+            buf_printf(&got, "%s%s", k ? " " : "", keys.v[k]);
+        ck_assert_msg(str_eq(buf_str(&got), rows[i].want), "%zu: \"%s\" want \"%s\"", i,
+                      buf_str(&got), rows[i].want);
+        ck_assert_int_eq(dir_remove(AT_FDCWD, dir, NULL), 0);
+    }
+}
+END_TEST
+
 START_TEST(an_empty_list_is_not_none)
 {
     static const char *const texts[] = {"", "isolation { }\n", "isolation { denied_users = [] }\n"};
@@ -451,6 +493,7 @@ START_TEST(address_templates)
 END_TEST
 
 TEST_SUITE("config", address_templates, drain_on_shutdown, both_syntaxes, an_empty_list_is_not_none,
+           changes_are_told_by_key,
            directory_merges_in_order, flags_and_dev, refusals_name_the_thing,
            options_of_nomads_drivers, credentials_of_a_plugin, clusters_that_cannot_be_are_refused,
            what_denies_what_is_not_here_holds, what_promises_what_is_not_here_is_refused)
