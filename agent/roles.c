@@ -26,6 +26,7 @@
 #include "isolation/launch/client.h"
 #include "isolation/launch/policy.h"
 #include "net/addr.h"
+#include "net/tls/tls.h"
 #include "server/server.h"
 
 /* --- names and addresses --- */
@@ -97,6 +98,21 @@ set_names(struct roles *r, struct err *e)
     return e->code;
 }
 
+/* Which connections are encrypted. */
+static void
+set_filters(struct roles *r)
+{
+    const struct agent_tls *t = r->rc.cfg->tls_config;
+
+    if (r->rc.tls == NULL || t == NULL)
+        return;
+    if (t->enable_rpc)
+        r->rpc_filter = tls_rpc(r->rc.tls);
+    if (t->enable_http)
+        r->http_filter = tls_http(r->rc.tls);
+    r->rpc_plain = t->rpc_upgrade_mode;
+}
+
 /* --- server --- */
 
 /* All addresses of servers to join, however they are written. */
@@ -150,7 +166,7 @@ listen_to_servers(struct roles *r, struct err *e)
     size_t n;
     const struct rpc_service *join = server_join_services(r->server, &n);
 
-    rpc_server_secure(r->rpc, r->rpc_filter, false);
+    rpc_server_secure(r->rpc, r->rpc_filter, r->rpc_plain);
     rpc_server_give(r->rpc, SERVER_PEER_BYTE, server_peer_take, r->server);
     if (gossip_addr(r) == NULL)
         return 0;
@@ -159,7 +175,7 @@ listen_to_servers(struct roles *r, struct err *e)
     r->join = rpc_listen(r->rc.loop, &a, join, n, r->server, e);
     if (r->join == NULL)
         return err_prefix(e, "serf");
-    rpc_server_secure(r->join, r->rpc_filter, false);
+    rpc_server_secure(r->join, r->rpc_filter, r->rpc_plain);
     return 0;
 }
 
@@ -403,6 +419,7 @@ roles_start(const void *ctx, const struct roles_config *rc, struct err *e)
     bool client = rc->cfg->client && rc->cfg->client->enabled;
 
     r->rc = *rc;
+    set_filters(r);
     int x = set_names(r, e);
     if (x == 0)
         x = server ? start_server(r, e) : dial_servers(r, e);

@@ -16,8 +16,10 @@ struct roles_config {
     reload_ask_fn *reload; /* for the HTTP API */
     void (*reload_forget)(void *arg, void *done_arg);
     void *reload_arg;
+    struct tls *tls; /* outlives the roles; NULL: all is plain */
 };
 
+struct tls;
 struct warden_client;
 
 struct roles {
@@ -33,6 +35,7 @@ struct roles {
     struct http_server *http;
     struct http_server *passed_on; /* of what servers pass on to this node */
     const struct filter *rpc_filter, *http_filter; /* of connections of each; NULL: plain */
+    bool rpc_plain; /* connections without it are taken as well */
     const char *region, *datacenter, *name, *node_id;
     const char *http_bind, *rpc_bind, *http_advertise, *rpc_advertise,
         *serf_advertise;            /* "host:port" */

@@ -21,6 +21,11 @@ enum {
     STREAM_STALL_MS = 60 * 1000,   /* a peer to take STREAM_STALL_BYTES, or all that is queued */
     STREAM_STALL_BYTES = 64 << 10, /* bytes that a slow reader must take in that time */
 
+    /* --- TLS --- */
+    TLS_HANDSHAKE_MS = 10 * 1000, /* a handshake; then its connection is closed */
+    TLS_HANDSHAKES = 8,           /* handshakes of one address at once; more wait */
+    TLS_CHAIN_BYTES = 32 << 10,   /* bytes of the certificates that a peer presents */
+
     /* --- HTTP --- */
     HTTP_HEADER_BYTES_MAX = 32 << 10, /* bytes of request line and headers (431) */
     HTTP_HEADERS_MAX = 100,           /* headers (431) */

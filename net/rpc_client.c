@@ -193,7 +193,6 @@ on_connect(void *arg)
     c->way = WAY_UP;
     timer_stop(TAKE(c->late));
     c->failed = 0;
-    c->backoff_ms = RPC_BACKOFF_MIN_MS;
     c->last_error[0] = 0;
     rpc_link_up(c->link);
 }
@@ -203,6 +202,7 @@ on_data(void *arg, const uint8_t *p, size_t n)
 {
     struct rpc_client *c = arg;
     c->refs++;
+    c->backoff_ms = RPC_BACKOFF_MIN_MS; /* not before: it may end at once */
     if (rpc_reader_feed(&c->reader, p, n) < 0 && !c->closed)
         stream_close(c->stream);
     client_unref(c);
@@ -228,6 +228,7 @@ on_close(void *arg, int code)
 {
     struct rpc_client *c = arg;
     char text[ADDR_TEXT];
+    const char *why = stream_why(c->stream); /* as long as this runs */
 
     c->way = WAY_DOWN;
     c->stream = NULL;
@@ -235,7 +236,10 @@ on_close(void *arg, int code)
     rpc_reader_done(&c->reader);
     if (!c->closed) {
         snprintf(c->last_error, sizeof(c->last_error), "no server reachable: %s: %s",
-                 addr_format(&c->at, text), code ? err_name(code) : "no answer");
+                 addr_format(&c->at, text),
+                 why != NULL ? why
+                 : code      ? err_name(code)
+                             : "no answer");
         if (c->moving)
             rpc_calls_again(c->link);
         c->moving = false;

@@ -195,6 +195,7 @@ stream_write(struct stream *s, struct buf *bufs, size_t n)
             error = buf_error(&bufs[i]);
         total += bufs[i].len;
     }
+    ASSERT(s->way.filter == NULL || s->t != carrier_transport(s->carrier)); /* it would be clear */
     if (!s->closing && error)
         close_with(s, error);
     else if (!s->closing && stream_queued(s) + total > STREAM_QUEUE_MAX)
@@ -353,4 +354,16 @@ const char *
 stream_peer(const struct stream *s)
 {
     return s->peer;
+}
+
+const char *
+stream_why(const struct stream *s)
+{
+    return s->t->ops->why != NULL ? s->t->ops->why(s->t) : NULL;
+}
+
+const struct peer_identity *
+stream_identity(const struct stream *s)
+{
+    return s->t->ops->identity != NULL ? s->t->ops->identity(s->t) : NULL;
 }

@@ -20,6 +20,7 @@
 #include "common/err.h"
 #include "net/addr.h"
 #include "net/filter.h"
+#include "net/identity.h"
 #include "net/loop.h"
 
 struct stream;
@@ -52,6 +53,10 @@ size_t stream_queued(const struct stream *s);
  * dropped. */
 void stream_end(struct stream *s);
 const char *stream_peer(const struct stream *s);
+/* Words for why it closes, in on_close; NULL: there are none but its code. */
+const char *stream_why(const struct stream *s);
+/* The other end; NULL: it has not proved itself. Valid as long as the stream. */
+const struct peer_identity *stream_identity(const struct stream *s);
 void stream_close(struct stream *s);
 /* Closes when all is written; with `linger_ms` after an end-of-file to the peer and a while of
  * reading and dropping, so that it sees our last words. on_data comes no more. */

@@ -18,6 +18,8 @@
 
 #include "common/buf.h"
 #include "net/addr.h"
+#include "net/filter.h"
+#include "net/identity.h"
 #include "net/loop.h"
 
 enum { TRANSPORT_BUFS_MAX = 4 };
@@ -44,6 +46,10 @@ struct transport_ops {
     void (*peer)(const struct transport *t, struct addr *ret);
     void (*patience)(const struct transport *t, unsigned ms);
     bool (*fds_short)(const struct transport *t, unsigned kept);
+    /* Words for the failure of a filter, NULL: none; the other end, once it is connected. Both are
+     * NULL where there is no filter. */
+    const char *(*why)(const struct transport *t);
+    const struct peer_identity *(*identity)(const struct transport *t);
 };
 
 struct transport {

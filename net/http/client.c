@@ -343,9 +343,11 @@ on_close(void *arg, int code)
             x->sent = false;
             client_start_next(c);
         } else if (x) {
+            const char *why = stream_why(k->stream);
             client_fail(x, code ? code : -ERR_CLOSED,
-                        x->sent ? "the connection closed before the response was complete"
-                                : err_name(code ? code : -ERR_CLOSED));
+                        why != NULL ? why
+                        : x->sent   ? "the connection closed before the response was complete"
+                                    : err_name(code ? code : -ERR_CLOSED));
             if (!c->closed)
                 client_start_next(c);
         }

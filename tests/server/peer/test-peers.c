@@ -72,7 +72,8 @@ pair_open(struct pair *p)
                               .env = &p->env[i]};
         ck_assert_msg(core_open(&o, &p->core[i], &e) == 0, "%s", e.text);
         struct peers_opts po = {
-            .id = i + 1, .addr = o.addr, .core = p->core[i], .filter = TEST_FILTER};
+            .id = i + 1, .addr = o.addr, .core = p->core[i], .filter = TEST_FILTER,
+            .name = "server.global.nomad"};
         p->peers[i] = peers_start(&po, &e);
         ck_assert(p->peers[i] != NULL);
         peers_set_cluster(p->peers[i], "the cluster");
