@@ -19,6 +19,8 @@
 #include "api/api.h"
 #include "server/host.h"
 
+struct core;
+
 /* How what is held goes on: fn(arg), on the apply thread or on the loop. */
 struct test_go {
     struct server *s;
@@ -40,6 +42,10 @@ bool test_hook_hold(const char *what, const char *stage, const struct type *t, c
                     const struct test_go *go);
 /* Apply thread: returns when the entry may be applied. */
 void test_hook_apply(const struct intent *in);
+/* Follows the log of a core from its beginning (tests/hooks/follow.c). */
+void test_hook_follow(struct core *c);
+/* Returns a list of the rows that differ from what was heard. Apply thread. */
+struct value *test_hook_compare(const void *ctx, struct state_txn *t);
 /* Nothing of this server is held any more, nor will be. */
 void test_hook_end(struct server *s);
 /* No evaluation is handed out but by a step. */
@@ -54,8 +60,9 @@ void test_hook_clock(int64_t mono_ns, int64_t wall_ns);
 uint64_t test_hook_rule(const char *point, const struct value *match, int64_t count);
 /* False: there is no such hold. What the hold held goes on in the order of its coming. */
 bool test_hook_release(uint64_t id);
-/* Asks what the leader knows or does: "step", "broker", "hash", "ttl", "link", "scheduler",
- * "clock", with the members of /v1/test/'s body. Loop thread; done() comes on it, once. */
+/* Asks what the leader knows or does: "step", "broker", "hash", "heard", "ttl", "link",
+ * "scheduler", "clock", with the members of /v1/test/'s body. Loop thread; done() comes on it,
+ * once. */
 typedef void test_answer_fn(void *arg, int status, const char *json);
 void test_hook_ask(struct server *s, const char *what, const struct value *body,
                    test_answer_fn *done, void *arg);
@@ -80,6 +87,12 @@ static inline void
 test_hook_apply(const struct intent *in)
 {
     (void)in;
+}
+
+static inline void
+test_hook_follow(struct core *c)
+{
+    (void)c;
 }
 
 static inline void

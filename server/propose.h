@@ -44,15 +44,18 @@ struct watch_on {
 void server_watch_cancel(struct server_watch *w);
 
 /* --- what follows the log --- */
-/* Above all while this server leads (leader/). Called on the apply thread; must not block. */
-struct leader_hooks {
-    /* Before everything else: the state as it was found. */
+/* A listener hears of all that is applied; several do in the order in which they were added. Each
+ * function may be NULL. Called on the apply thread; must not block. */
+struct log_listener {
+    /* Before everything else, and again when the state of a leader took the place of ours: the
+     * state as it was found. */
     void (*on_open)(void *arg, struct state_txn *t);
     /* The first entry of our own term is applied: rebuild from state. */
     void (*on_leader)(void *arg, struct state_txn *t);
     void (*on_lose)(void *arg);
     /* After the commit of the entry to the state, leading or not, in log order, once per entry.
-     * `in` and `res` live during the call. */
+     * `in` and `res` live during the call, res->events for as long as they are counted
+     * (fsm_events_ref), and `in` with them. */
     void (*on_applied)(void *arg, uint64_t index, const struct intent *in,
                        const struct fsm_result *res);
     /* After each batch of on_applied, while leading: a good place to hand out work. */

@@ -215,7 +215,8 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     s->forwards = forwards_new(s, loop, s, endpoint_call);
     s->abroad = regions_new(s, loop, s);
     s->leader = leader_new(s);
-    core_set_hooks(s->core, &leader_hooks, s->leader);
+    core_add_listener(s->core, &leader_listener, s->leader);
+    test_hook_follow(s->core);
     *ret = s;
     return 0;
 }

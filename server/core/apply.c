@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The apply half of the core (core_int.h): apply_step(), from entries that were handed over to
- * completions, a transaction per batch, then the leader's hooks. Nothing here waits or looks at a
+ * completions, a transaction per batch, then who follows the log. Nothing here waits or looks at a
  * clock.
  */
 #include "common/log.h"
 #include "common/mem.h"
 #include "server/core/core_int.h"
 #include "server/hook.h"
+
+/* Calls a function of every listener that has one, with the listener's `arg` first. */
+#define TELL(a, member, ...)                                                                       \
+    do {                                                                                           \
+        for (size_t l_ = 0; l_ < (a)->n_listeners; l_++)                                           \
+            if ((a)->listeners[l_].ops->member != NULL)                                            \
+                (a)->listeners[l_].ops->member((a)->listeners[l_].arg, ##__VA_ARGS__);             \
+    } while (0)
 
 /* --- leadership --- */
 
@@ -17,24 +25,24 @@ apply_lose(struct core *c)
     struct apply_half *a = &c->apply;
     completions done;
     fifo_init(&done);
-    if (a->leading && a->hooks.on_lose != NULL)
-        a->hooks.on_lose(a->hooks_arg);
+    if (a->leading)
+        TELL(a, on_lose);
     a->leading = false;
     core_disown(c, &a->todo, &done, -ERR_NOT_LEADER,
                 "the leadership was lost; the write may still be committed");
     completions_post(c, &done);
 }
 
-typedef void state_hook(void *arg, struct state_txn *t);
-
+/* Tells of the state as it is: at the begin of leadership, or as it was found. */
 static void
-tell_state(struct core *c, state_hook *hook)
+tell_state(struct core *c, bool leads)
 {
-    if (hook == NULL)
-        return;
-    auto_mem void *tmp = mem_ctx("hook");
+    auto_mem void *tmp = mem_ctx("listener");
     struct state_txn *t = state_read_begin(c->state, tmp);
-    hook(c->apply.hooks_arg, t);
+    if (leads)
+        TELL(&c->apply, on_leader, t);
+    else
+        TELL(&c->apply, on_open, t);
     state_read_end(t);
 }
 
@@ -44,7 +52,7 @@ begin_leading(struct core *c, uint64_t term)
     ASSERT(!c->apply.leading);
     c->apply.leading = true;
     core_lead(c);
-    tell_state(c, c->apply.hooks.on_leader);
+    tell_state(c, true);
     if (c->o.net != NULL)
         c->o.net->leader_changed(c->o.net->arg);
     log_info("core", "leading", "term", LOG_U64(term), "index", LOG_U64(c->apply.applied), NULL);
@@ -91,7 +99,7 @@ apply_one(struct state_txn *t, struct batch *b, size_t i)
 }
 
 static void
-batch_hooks(struct core *c, struct batch *b)
+tell_batch(struct core *c, struct batch *b)
 {
     struct apply_half *a = &c->apply;
     bool any = false;
@@ -99,11 +107,11 @@ batch_hooks(struct core *c, struct batch *b)
         if (b->res[i] == NULL)
             continue;
         any = true;
-        if (a->hooks.on_applied != NULL)
-            a->hooks.on_applied(a->hooks_arg, b->v[i]->index, b->in[i], b->res[i]);
+        (void)talloc_steal(b->res[i]->events, b->v[i]); /* with the intent */
+        TELL(a, on_applied, b->v[i]->index, b->in[i], b->res[i]);
     }
-    if (any && a->leading && a->hooks.on_batch != NULL)
-        a->hooks.on_batch(a->hooks_arg);
+    if (any && a->leading)
+        TELL(a, on_batch);
 }
 
 static void
@@ -119,7 +127,7 @@ static void
 batch_finish(struct core *c, struct batch *b)
 {
     uint64_t begins = 0; /* the term */
-    batch_hooks(c, b);
+    tell_batch(c, b);
     for (size_t i = 0; i < b->n; i++) {
         struct entry *en = b->v[i];
         ASSERT(en->index <= c->apply.applied); /* who hears of it can read it */
@@ -131,7 +139,8 @@ batch_finish(struct core *c, struct batch *b)
         if (en->proposal != NULL)
             completions_add(c, &b->done, TAKE(en->proposal), 0, NULL, TAKE(b->res[i]));
         mem_free(b->res[i]);
-        mem_free(b->v[i]);
+        if (b->in[i] == NULL)
+            mem_free(en);
     }
     completions_post(c, &b->done);
     if (begins != 0)
@@ -317,7 +326,7 @@ take_state(struct core *c, const struct consensus_snapshot *s)
     a->space_ms = 0;
     core_short_of(c, false);
     apply_measure(c);
-    a->opened = false; /* hooks are told of it as of the first one */
+    a->opened = false; /* listeners are told of it as of the first one */
     if (c->o.on_changes != NULL)
         c->o.on_changes(c->o.on_changes_arg, a->applied, NULL, 0);
 }
@@ -347,7 +356,7 @@ apply_step(struct core *c, int64_t now_ms, struct apply_input *in)
     if (install != NULL)
         take_state(c, install);
     if (!a->opened)
-        tell_state(c, a->hooks.on_open);
+        tell_state(c, false);
     a->opened = true;
     fifo_join(&a->todo, &in->entries);
     fifo_join(&a->calls, &in->calls);

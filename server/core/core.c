@@ -225,7 +225,7 @@ propose_batch(struct core *c)
     r->batch_n = 0;
 }
 
-/* So that entries of earlier terms are known to be committed, and hooks start from a full state. */
+/* So that entries of earlier terms are known to be committed: listeners start from a full state. */
 static void
 propose_barrier(struct core *c)
 {
@@ -311,11 +311,13 @@ core_read_begin(struct core *c, const void *ctx)
 }
 
 void
-core_set_hooks(struct core *c, const struct leader_hooks *h, void *arg)
+core_add_listener(struct core *c, const struct log_listener *ops, void *arg)
 {
-    ASSERT(!c->started[0]);
-    c->apply.hooks = *h;
-    c->apply.hooks_arg = arg;
+    struct apply_half *a = &c->apply;
+
+    ASSERT(!c->started[0] && a->n_listeners < ARRAY_LEN(a->listeners));
+    a->listeners[a->n_listeners].ops = ops;
+    a->listeners[a->n_listeners++].arg = arg;
 }
 
 void

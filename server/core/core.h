@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The core in two threads: raft steps consensus and feeds the log writer; apply applies what is
- * committed and durable, a table transaction per batch, and runs the leader's hooks. Both sleep
+ * committed and durable, a table transaction per batch, and tells who follows the log. Both sleep
  * without ticking when there is nothing to do (a sole server has no Raft timer at all). How they
  * meet: core_int.h.
  *
@@ -75,8 +75,8 @@ void core_free(struct core *c); /* after core_stop() */
 /* A snapshot of the state, for state_read_end(); any thread. A leader's state may take the place of
  * this one meanwhile: what was begun before sees the old one to its end. */
 struct state_txn *core_read_begin(struct core *c, const void *ctx);
-void core_set_hooks(struct core *c, const struct leader_hooks *h,
-                    void *arg); /* before core_start */
+/* Before core_start(); both are borrowed. */
+void core_add_listener(struct core *c, const struct log_listener *ops, void *arg);
 void core_propose(struct core *c, struct intent *in, enum home home, propose_fn *done, void *arg);
 bool core_post(struct core *c, void (*fn)(void *arg), void *arg);
 bool core_is_leader(const struct core *c);

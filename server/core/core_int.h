@@ -6,7 +6,7 @@
  *   raft half   core.c: consensus, log, entries that are in the log and not handed over. Larger
  *               entries make no turn of it longer, but for the log's copy of them.
  *   apply half  apply.c, snapshot.c: the state, what was handed over and is not applied, the
- *               leader's hooks (controllers, live tables), local snapshots.
+ *               listeners (controllers, live tables), local snapshots.
  *
  * To the raft half, in core_input:
  *   proposals   of any thread, admitted at the door (queue.c), proposed in order, a bounded part
@@ -22,9 +22,9 @@
  *               waits for it. They are never taken back: what cannot be applied for want of space
  *               stays with the apply half, which tries again. A configuration is told to consensus
  *               when it is handed over; that needs no state. `begins` marks the barrier of our own
- *               leadership: once that is applied, hooks hear on_leader. An entry that is replaced
+ *               leadership: once applied, listeners hear on_leader. An entry that is replaced
  *               takes its mark with it.
- *   lost        before all else: hooks hear on_lose, and no entry that is not applied has a
+ *   lost        before all else: listeners hear on_lose, and no entry that is not applied has a
  *               proposal or a mark any more (the raft half clears those of its list and of the
  *               inbox), so nothing of the old leadership begins or completes after it. `leader` is
  *               false from the loss on; it becomes true under the inbox's lock, and only when no
@@ -59,6 +59,7 @@ enum {
     CORE_PROPOSE_N = 256,
     CORE_PROPOSE_BYTES = 1 << 20,
     CORE_APPLY_BATCH = 1024,
+    CORE_LISTENERS = 4,
     CORE_APPLY_BYTES = 1 << 20,
     CORE_APPLY_CALLS = 16,
     CORE_QUEUE_BYTES_MAX = 256 << 20, /* at the door */
@@ -218,12 +219,15 @@ struct raft_half {
 };
 
 struct apply_half {
-    struct leader_hooks hooks;
-    void *hooks_arg;
+    struct {
+        const struct log_listener *ops;
+        void *arg;
+    } listeners[CORE_LISTENERS];
+    size_t n_listeners;
     int64_t now_ms;
     int64_t space_ms; /* the state waits for space until then; 0: it does not */
-    bool opened;      /* hooks were told */
-    bool leading;     /* hooks were told */
+    bool opened;      /* listeners were told */
+    bool leading;     /* listeners were told */
     uint64_t applied;
     uint64_t applied_term;
     struct peer_list conf; /* as of `applied` */

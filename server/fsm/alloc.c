@@ -406,7 +406,7 @@ intent_plan_result(struct apply *a, const struct plan_result *in)
         ev->modify_index = a->index;
         ev->modify_time = a->now;
         state_put(a->t, a->index, EVALS, ev);
-        entry_note(a, STATE_EVALS, FSM_STAMPED, ev->id, ev);
+        entry_stamped(a);
         entry_touch_job(a, ev->namespace, ev->job_id);
     }
     return 0;

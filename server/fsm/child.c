@@ -50,7 +50,7 @@ child_lives(struct apply *a, const struct job *j)
 int
 intent_periodic_launch(struct apply *a, const struct intent_periodic_launch *in)
 {
-    struct job *parent = state_job(a->t, a->tmp, in->namespace, in->job_id);
+    struct job *parent = state_job(a->t, a->ctx, in->namespace, in->job_id);
     if (parent == NULL || !job_periodic_active(parent))
         return in->force ? entry_refuse(a, -ERR_NOT_FOUND, "job \"%s\" is not periodic any more",
                                         str_or(in->job_id, ""))
@@ -61,11 +61,10 @@ intent_periodic_launch(struct apply *a, const struct intent_periodic_launch *in)
         return 0;
     bool skip = !in->force && parent->periodic->prohibit_overlap && child_lives(a, parent);
     entry_put_launch(a, parent, in->launch);
-    a->res->changed = true;
     if (skip)
         return 0;
     child_derive(a, parent,
-                 mem_printf(a->tmp, "%s" PERIODIC_INFIX "%" PRId64, parent->id, in->launch));
+                 mem_printf(a->ctx, "%s" PERIODIC_INFIX "%" PRId64, parent->id, in->launch));
     parent->periodic = NULL;
     put_child(a, parent, in->eval_id, TRIGGER_PERIODIC);
     return 0;
@@ -86,7 +85,7 @@ by_token(struct apply *a, const struct job *parent, const char *token)
 int
 intent_job_dispatch(struct apply *a, const struct intent_job_dispatch *in)
 {
-    struct job *parent = state_job(a->t, a->tmp, in->namespace, in->job_id);
+    struct job *parent = state_job(a->t, a->ctx, in->namespace, in->job_id);
     if (parent == NULL)
         return entry_refuse(a, -ERR_INTERNAL, "parameterized job not found");
     if (!job_parameterized(parent))

@@ -17,50 +17,78 @@ entry_refuse(struct apply *a, int code, const char *fmt, ...)
 {
     char text[512];
     va_list ap;
-    ASSERT(code < 0 && !a->res->changed && a->res->events.n == 0);
+    ASSERT(code < 0 && !a->res->changed && a->res->events->n == 0);
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
     return err_set(&a->res->err, code, "%s", text);
 }
 
-size_t
-entry_place_of(struct apply *a, struct place_of **all, const char *key, size_t next)
+static size_t
+place_of_key(struct apply *a, struct place_of **all, struct slice key, size_t next)
 {
     struct place_of *p;
-    HASH_FIND_STR(*all, key, p);
+    HASH_FIND(hh, *all, key.p, key.n, p);
     ASSERT(p == NULL || p->at <= next);
     if (p != NULL)
         return p->at;
     p = mem_new(a->tmp, struct place_of);
-    *p = (struct place_of){.key = key, .at = next};
-    HASH_ADD_KEYPTR(hh, *all, p->key, strlen(p->key), p);
+    *p = (struct place_of){.key = mem_dup(p, key.p, key.n), .at = next};
+    HASH_ADD_KEYPTR(hh, *all, p->key, key.n, p);
     return next;
 }
 
-void
-entry_note(struct apply *a, enum state_table table, enum fsm_what what, const char *key,
-           const void *row)
+size_t
+entry_place_of(struct apply *a, struct place_of **all, const char *key, size_t next)
 {
-    size_t at = entry_place_of(a, &a->at_rows[table], key, a->res->events.n);
-    const struct fsm_event e = {table, what, row};
-    a->res->changed = true;
-    if (at < a->res->events.n)
-        a->res->events.v[at] = e;
-    else
-        list_add(a->ctx, a->res->events, e);
+    return place_of_key(a, all, SLICE(key, strlen(key)), next);
 }
 
-/* No row is stored and removed by one entry, so nothing is looked for. */
-bool
-entry_gone(struct apply *a, enum state_table table, const void *row)
+/* --- events --- */
+
+/* A quiet change hides nothing that the entry did to the row before. */
+static void
+note_row(struct apply *a, struct slice key, struct fsm_event e)
 {
-    const struct fsm_event e = {table, FSM_DELETED, row};
-    if (row == NULL)
-        return false;
-    a->res->changed = true;
-    list_add(a->ctx, a->res->events, e);
-    return true;
+    struct fsm_events *all = a->res->events;
+    size_t at = place_of_key(a, &a->at_rows[e.table], key, all->n);
+
+    if (e.what != FSM_QUIET)
+        a->res->changed = true;
+    else if (at < all->n)
+        e.what = all->v[at].what;
+    if (at < all->n)
+        all->v[at] = e;
+    else
+        list_add(all, *all, e);
+}
+
+static void
+note_stored(void *arg, enum state_table table, struct slice key, const void *obj, bool quiet)
+{
+    note_row(arg, key, (struct fsm_event){table, quiet ? FSM_QUIET : FSM_STORED, obj});
+}
+
+static void
+note_removed(void *arg, enum state_table table, struct slice key, const void *obj)
+{
+    note_row(arg, key, (struct fsm_event){table, FSM_DELETED, obj});
+}
+
+struct state_follower
+entry_follower(struct apply *a)
+{
+    return (struct state_follower){
+        .stored = note_stored, .removed = note_removed, .arg = a, .ctx = a->ctx};
+}
+
+void
+entry_stamped(struct apply *a)
+{
+    struct fsm_events *all = a->res->events;
+
+    ASSERT(all->n > 0 && all->v[all->n - 1].table == STATE_EVALS);
+    all->v[all->n - 1].what = FSM_STAMPED;
 }
 
 /* --- objects with a name --- */
@@ -75,7 +103,6 @@ entry_put_object(struct apply *a, enum state_table table, const struct type *t, 
     *made = old != NULL ? *(const uint64_t *)type_member(t, old, "CreateIndex") : a->index;
     *(uint64_t *)type_member(t, obj, "ModifyIndex") = a->index;
     state_put_row(a->t, a->index, table, obj);
-    entry_note(a, table, FSM_STORED, name, obj);
 }
 
 /* --- evaluations --- */
@@ -115,7 +142,7 @@ store_eval(struct apply *a, struct evaluation *ev)
     if (old != NULL || ev->modify_time == 0)
         ev->modify_time = a->now;
     ASSERT(ev->create_index != 0 && ev->create_index <= ev->modify_index);
-    entry_store(a, EVALS, str_or(ev->id, ""), ev);
+    state_put(a->t, a->index, EVALS, ev);
 }
 
 void
@@ -149,12 +176,12 @@ summary_of(struct apply *a, const char *ns, const char *id, const char *group)
 {
     struct touched_job *j = entry_touch_job(a, ns, id);
     if (j->summary == NULL)
-        j->summary = state_summary(a->t, a->tmp, ns, id);
+        j->summary = state_summary(a->t, a->ctx, ns, id);
     if (j->summary == NULL)
         return NULL;
-    __auto_type row = map_put(a->tmp, j->summary->summary, group);
+    __auto_type row = map_put(j->summary, j->summary->summary, mem_strdup(j->summary, group));
     if (row->v == NULL)
-        row->v = type_new(a->tmp, &type_task_group_summary);
+        row->v = type_new(j->summary, &type_task_group_summary);
     return row->v;
 }
 
@@ -207,7 +234,7 @@ job_key(struct apply *a, const char *ns, const char *id)
 void
 entry_store_job(struct apply *a, const struct job *j)
 {
-    entry_store(a, JOBS, job_key(a, j->namespace, j->id), j);
+    state_put(a->t, a->index, JOBS, j);
 }
 
 struct touched_job *
@@ -342,7 +369,6 @@ entry_put_alloc(struct apply *a, struct allocation *al, const struct allocation 
     state_put_alloc(a->t, a->index, al, jmi);
     entry_touch_job(a, al->namespace, al->job_id);
     count_alloc(a, al, old);
-    entry_note(a, STATE_ALLOCS, FSM_STORED, al->id, al);
     if (known)
         entry_settled(a, al, followup);
 }

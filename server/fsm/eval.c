@@ -55,7 +55,7 @@ intent_eval_delete(struct apply *a, const struct intent_eval_delete *in)
     int rc = eval_judge(a, in, &gone);
     for (size_t i = 0; rc == 0 && i < gone.n; i++) {
         const struct evaluation *ev = gone.v[i];
-        if (entry_remove(a, EVALS, ev->id)) /* else it was named twice */
+        if (state_del(a->t, a->index, EVALS, ev->id)) /* else it was named twice */
             entry_touch_job(a, ev->namespace, ev->job_id);
     }
     return rc;

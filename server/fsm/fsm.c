@@ -18,7 +18,7 @@ store_deployments(struct apply *a)
             continue;
         d->modify_index = a->index;
         d->modify_time = a->now;
-        entry_store(a, DEPLOYMENTS, d->id, d);
+        state_put(a->t, a->index, DEPLOYMENTS, d);
         entry_touch_job(a, d->namespace, d->job_id);
     }
 }
@@ -94,13 +94,11 @@ intent_eval_update(struct apply *a, const struct intent_eval_update *in)
 int
 intent_scheduler_config(struct apply *a, const struct scheduler_configuration *in)
 {
-    struct scheduler_configuration *c =
-        codec_clone(a->tmp, &type_scheduler_configuration, in);
+    struct scheduler_configuration *c = codec_clone(a->ctx, &type_scheduler_configuration, in);
     const struct scheduler_configuration *old = state_scheduler_config(a->t, a->tmp);
     c->create_index = old->create_index != 0 ? old->create_index : a->index;
     c->modify_index = a->index;
     state_put(a->t, a->index, SCHEDULER_CONFIG, c);
-    a->res->changed = true;
     return 0;
 }
 
@@ -118,29 +116,27 @@ intent_cluster_metadata(struct apply *a, const struct cluster_metadata *in)
 {
     if (state_cluster(a->t, a->tmp) != NULL)
         return 0;
-    struct cluster_metadata *m = codec_clone(a->tmp, &type_cluster_metadata, in);
+    struct cluster_metadata *m = codec_clone(a->ctx, &type_cluster_metadata, in);
     m->create_time = a->now;
     m->create_index = m->modify_index = a->index;
     state_put(a->t, a->index, CLUSTER, m);
-    a->res->changed = true;
     return 0;
 }
 
 int
 intent_server_gone(struct apply *a, const struct server_gone *in)
 {
-    struct cluster_metadata *m = state_cluster(a->t, a->tmp);
+    struct cluster_metadata *m = state_cluster(a->t, a->ctx);
     if (m == NULL)
         return 0; /* one alone */
     __typeof__(m->gone) kept = {0};
     for (size_t i = m->gone.n < SERVERS_GONE_MAX ? 0 : 1; i < m->gone.n; i++)
         if (m->gone.v[i]->id != in->id)
-            list_add(a->tmp, kept, m->gone.v[i]);
-    list_add(a->tmp, kept, codec_clone(a->tmp, &type_server_gone, in));
+            list_add(m, kept, m->gone.v[i]);
+    list_add(m, kept, codec_clone(m, &type_server_gone, in));
     m->gone = kept;
     m->modify_index = a->index;
     state_put(a->t, a->index, CLUSTER, m);
-    a->res->changed = true;
     return 0;
 }
 
@@ -197,12 +193,30 @@ fsm_room(const struct intent *in)
     return ROOM_CHANGES;
 }
 
+static int
+result_drop(struct fsm_result *r)
+{
+    fsm_events_unref(r->events);
+    return 0;
+}
+
+static struct fsm_result *
+result_new(const void *ctx, uint64_t index)
+{
+    struct fsm_result *res = mem_new(ctx, struct fsm_result);
+
+    res->index = index;
+    res->events = mem_new(NULL, struct fsm_events);
+    atomic_init(&res->events->refs, 1);
+    talloc_set_destructor(res, result_drop);
+    return res;
+}
+
 struct fsm_result *
 fsm_refused(const void *ctx, uint64_t index, const struct err *why)
 {
-    struct fsm_result *res = mem_new(ctx, struct fsm_result);
+    struct fsm_result *res = result_new(ctx, index);
     ASSERT(why->code < 0 && index > 0);
-    res->index = index;
     res->err = *why;
     return res;
 }
@@ -211,16 +225,18 @@ struct fsm_result *
 fsm_apply(const void *ctx, struct state_txn *t, uint64_t index, const struct intent *in)
 {
     auto_mem void *tmp = mem_ctx("apply");
-    struct fsm_result *res = mem_new(ctx, struct fsm_result);
-    res->index = index;
+    struct fsm_result *res = result_new(ctx, index);
     struct apply a = {
-        .ctx = res, .tmp = tmp, .t = t, .index = index, .now = in->time, .res = res};
+        .ctx = res->events, .tmp = tmp, .t = t, .index = index, .now = in->time, .res = res};
+    struct state_follower events = entry_follower(&a);
+    state_follow(t, &events);
     ASSERT(index > state_applied(t)); /* each entry once, in their order */
     int rc = fsm_dispatch(&a, in);
     ASSERT((rc == 0) == (res->err.code == 0));
     ASSERT(rc == 0 || !res->changed); /* what is refused has no effect */
     if (rc == 0)
         fsm_finish(&a);
+    state_follow(t, NULL);
     HASH_CLEAR(hh, a.at_jobs);
     for (size_t i = 0; i < STATE_TABLES; i++)
         HASH_CLEAR(hh, a.at_rows[i]);

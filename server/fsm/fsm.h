@@ -7,19 +7,22 @@
 #ifndef PADDOCK_SERVER_FSM_FSM_H
 #define PADDOCK_SERVER_FSM_FSM_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "api/api.h"
 #include "common/err.h"
+#include "common/mem.h"
 #include "server/state/state.h"
 
-/* The change that an entry made to a row of the tables of jobs, nodes, node pools, allocations,
- * evaluations and deployments. */
+/* The change that an entry made to a row, of any table. */
 enum fsm_what {
     FSM_STORED,  /* it is as the row says now */
     FSM_STAMPED, /* the same, and nothing but its ModifyIndex is otherwise: the evaluation of a plan
                   */
+    FSM_QUIET,   /* the same, and neither its ModifyIndex moved nor whoever waits was woken: a node
+                  * that was heard */
     FSM_DELETED, /* it is gone, and was as the row says */
 };
 struct fsm_event {
@@ -28,16 +31,37 @@ struct fsm_event {
     const void *row; /* of the table's type; an allocation is without Job */
 };
 
-/* The effects of an entry; a talloc context of its own. Strings and objects below are owned by
- * it. */
+/* The rows that an entry wrote, those that went along with others too: each once, in the order in
+ * which they were first written. Counted, a talloc context of its own and
+ * read-only, so that who follows the log may keep it. Rows borrow from the intent: who applies an
+ * entry gives it to the events before anybody hears of them. */
+struct fsm_events {
+    atomic_uint refs;
+    struct fsm_event *v;
+    size_t n;
+};
+static inline struct fsm_events *
+fsm_events_ref(struct fsm_events *e)
+{
+    atomic_fetch_add(&e->refs, 1);
+    return e;
+}
+
+/* NULL is fine; from any thread. */
+static inline void
+fsm_events_unref(struct fsm_events *e)
+{
+    if (e != NULL && atomic_fetch_sub(&e->refs, 1) == 1)
+        mem_free(e);
+}
+
+/* The effects of an entry; a talloc context of its own, which holds the events, and these what is
+ * pointed to below. */
 struct fsm_result {
     struct err err; /* code 0: accepted. Otherwise nothing was changed. */
     uint64_t index; /* of the entry */
     bool changed;   /* false: accepted without effect (e.g. heartbeat of a ready node) */
-    struct {        /* each row once, in the order in which they were first written */
-        struct fsm_event *v;
-        size_t n;
-    } events;
+    struct fsm_events *events;
     /* the rest is for replies */
     struct node *node; /* of a node intent, whether it was written or not; NULL after a purge */
     uint64_t node_modify_index;     /* of the node after the entry */
@@ -51,14 +75,14 @@ struct fsm_result {
 static inline const void *
 fsm_row(const struct fsm_result *r, size_t i, enum state_table table, enum fsm_what what)
 {
-    const struct fsm_event *e = &r->events.v[i];
+    const struct fsm_event *e = &r->events->v[i];
     return e->table == table && e->what == what ? e->row : NULL;
 }
 
 /* FSM_EACH(res, EVALS, STORED, ev): each such row. No break: it would leave the row, not the list.
  */
 #define FSM_EACH(res, TABLE, WHAT, row)                                                            \
-    for (size_t row##_i = 0; row##_i < (res)->events.n; row##_i++)                                 \
+    for (size_t row##_i = 0; row##_i < (res)->events->n; row##_i++)                                \
         for (const __typeof__(*((struct state_types *)0)->TABLE) *row =                            \
                  fsm_row((res), row##_i, STATE_##TABLE, FSM_##WHAT);                               \
              row != NULL; row = NULL)
@@ -69,7 +93,7 @@ static inline size_t
 fsm_count(const struct fsm_result *r, enum state_table table, enum fsm_what what)
 {
     size_t n = 0;
-    for (size_t i = 0; i < r->events.n; i++)
+    for (size_t i = 0; i < r->events->n; i++)
         n += fsm_row(r, i, table, what) != NULL;
     return n;
 }

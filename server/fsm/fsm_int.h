@@ -28,7 +28,7 @@ struct touched_deployment {
     bool changed;
 };
 
-/* The place where the entry put what it touched: position in a list, by id. */
+/* The place where the entry put what it touched: position in a list, by key. */
 struct place_of {
     const char *key;
     size_t at;
@@ -36,7 +36,7 @@ struct place_of {
 };
 
 struct apply {
-    void *ctx; /* of the result */
+    void *ctx; /* of the events, and of what is pointed to by them or by the result */
     void *tmp; /* until the entry is applied */
     struct state_txn *t;
     uint64_t index;
@@ -49,7 +49,7 @@ struct apply {
     size_t n_jobs, cap_jobs;
     size_t last_touched;            /* in `jobs`; entries come in runs of one job */
     struct place_of *at_jobs;       /* by "namespace\njob" */
-    struct place_of *at_rows[STATE_TABLES]; /* in res->events, by the key of the row */
+    struct place_of *at_rows[STATE_TABLES]; /* in the events, by the key of the row */
     struct touched_deployment *deployments;
     size_t n_deployments;
     struct job *last_job; /* of entry_job() */
@@ -61,24 +61,15 @@ struct apply {
 int entry_refuse(struct apply *a, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The position kept for `key`, or `next`, which is kept from then on. The key is borrowed; *all is
- * cleared by HASH_CLEAR. */
+/* The position kept for `key`, or `next`, which is kept from then on. *all is cleared by
+ * HASH_CLEAR. */
 size_t entry_place_of(struct apply *a, struct place_of **all, const char *key, size_t next);
 
-/* Notes that the row was stored, last so; the key is borrowed until the entry is applied. */
-void entry_note(struct apply *a, enum state_table table, enum fsm_what what, const char *key,
-                const void *row);
-/* entry_store(a, NODES, id, node) stores and notes. */
-#define entry_store(a, TABLE, key, row)                                                            \
-    ({                                                                                             \
-        state_put((a)->t, (a)->index, TABLE, (row));                                               \
-        entry_note((a), STATE_##TABLE, FSM_STORED, (key), (row));                                  \
-    })
-/* entry_remove(a, NODES, id) removes a row, if it is there, and notes that; false: it is not. */
-#define entry_remove(a, TABLE, ...)                                                                \
-    entry_gone((a), STATE_##TABLE, state_take((a)->t, (a)->ctx, (a)->index, TABLE, __VA_ARGS__))
-/* Notes that the row was removed, as it was; false for NULL. */
-bool entry_gone(struct apply *a, enum state_table table, const void *row);
+/* Makes the events of an entry of all that is stored or removed in its transaction. So an object
+ * to be stored is a->ctx's or the intent's, and stays unchanged from then on. */
+struct state_follower entry_follower(struct apply *a);
+/* Says of the evaluation that was put last: nothing of it is new. */
+void entry_stamped(struct apply *a);
 
 /* --- evaluations --- */
 /* Stamps and stores; cancels the job's blocked evaluations when this one completed and placed all.

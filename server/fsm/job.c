@@ -31,12 +31,12 @@ put_submission(struct apply *a, const struct job *j, const struct job_submission
 {
     if (in == NULL)
         return;
-    struct job_submission s = *in;
-    s.namespace = j->namespace;
-    s.job_id = j->id;
-    s.version = j->version;
-    s.job_modify_index = j->job_modify_index;
-    state_put(a->t, a->index, SUBMISSIONS, &s);
+    struct job_submission *s = codec_clone(a->ctx, &type_job_submission, in);
+    s->namespace = j->namespace;
+    s->job_id = j->id;
+    s->version = j->version;
+    s->job_modify_index = j->job_modify_index;
+    state_put(a->t, a->index, SUBMISSIONS, s);
 }
 
 static void
@@ -108,8 +108,8 @@ entry_remove_job(struct apply *a, const struct job *j)
     for (struct deployment *d; (d = state_next(it, a->tmp)) != NULL;)
         list_add(a->tmp, ids, d->id);
     for (size_t i = 0; i < ids.n; i++)
-        (void)entry_remove(a, DEPLOYMENTS, ids.v[i]);
-    (void)entry_remove(a, JOBS, j->namespace, j->id);
+        (void)state_del(a->t, a->index, DEPLOYMENTS, ids.v[i]);
+    (void)state_del(a->t, a->index, JOBS, j->namespace, j->id);
 }
 
 int

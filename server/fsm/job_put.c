@@ -32,7 +32,7 @@ entry_count_child(struct apply *a, const struct job *child, const char *was, con
         return;
     struct touched_job *parent = entry_touch_job(a, child->namespace, child->parent_id);
     if (parent->summary == NULL)
-        parent->summary = state_summary(a->t, a->tmp, child->namespace, child->parent_id);
+        parent->summary = state_summary(a->t, a->ctx, child->namespace, child->parent_id);
     struct job_summary *s = parent->summary;
     if (s == NULL)
         return;
@@ -52,12 +52,13 @@ void
 entry_put_launch(struct apply *a, const struct job *j, int64_t at_s)
 {
     struct periodic_launch *old = state_periodic_launch(a->t, a->tmp, j->namespace, j->id);
-    struct periodic_launch row = {.id = j->id,
-                                  .namespace = j->namespace,
-                                  .launch = old != NULL && old->launch > at_s ? old->launch : at_s,
-                                  .create_index = old != NULL ? old->create_index : a->index,
-                                  .modify_index = a->index};
-    state_put(a->t, a->index, PERIODIC_LAUNCHES, &row);
+    struct periodic_launch *row = type_new(a->ctx, &type_periodic_launch);
+    row->id = mem_strdup(row, j->id);
+    row->namespace = mem_strdup(row, j->namespace);
+    row->launch = old != NULL && old->launch > at_s ? old->launch : at_s;
+    row->create_index = old != NULL ? old->create_index : a->index;
+    row->modify_index = a->index;
+    state_put(a->t, a->index, PERIODIC_LAUNCHES, row);
 }
 
 /* A version of a job was stored: from now on it is launched when due, or not at all. */
@@ -67,7 +68,7 @@ job_put_schedule(struct apply *a, const struct job *j)
     if (job_periodic_active(j))
         entry_put_launch(a, j, a->now / NS_PER_S);
     else
-        state_del(a->t, a->index, PERIODIC_LAUNCHES, j->namespace, j->id);
+        (void)state_del(a->t, a->index, PERIODIC_LAUNCHES, j->namespace, j->id);
 }
 
 /* --- the job --- */
@@ -76,18 +77,18 @@ job_put_schedule(struct apply *a, const struct job *j)
 static void
 put_summary(struct apply *a, const struct job *j)
 {
-    struct job_summary *s = state_summary(a->t, a->tmp, j->namespace, j->id);
+    struct job_summary *s = state_summary(a->t, a->ctx, j->namespace, j->id);
     bool changed = s == NULL;
     if (s == NULL) {
-        s = type_new(a->tmp, &type_job_summary);
-        s->namespace = j->namespace;
-        s->job_id = j->id;
+        s = type_new(a->ctx, &type_job_summary);
+        s->namespace = mem_strdup(s, j->namespace);
+        s->job_id = mem_strdup(s, j->id);
         s->create_index = a->index;
         s->children = type_new(s, &type_job_children_summary);
         count_children(a, j, s->children);
     }
     for (size_t i = 0; i < j->task_groups.n; i++) {
-        __auto_type row = map_put(s, s->summary, j->task_groups.v[i]->name);
+        __auto_type row = map_put(s, s->summary, mem_strdup(s, j->task_groups.v[i]->name));
         if (row->v == NULL) {
             row->v = type_new(s, &type_task_group_summary);
             changed = true;
@@ -111,7 +112,7 @@ carry_source(struct apply *a, const struct job *j)
     while (s == NULL && (v = state_next(it, a->tmp)) != NULL)
         if (v->version != j->version && v->create_index == j->create_index &&
             codec_equal(&type_job, v, j, F_SERVER))
-            s = state_get(a->t, a->tmp, SUBMISSIONS, v->namespace, v->id, v->version);
+            s = state_get(a->t, a->ctx, SUBMISSIONS, v->namespace, v->id, v->version);
     if (s == NULL)
         return;
     state_iter_end(it);

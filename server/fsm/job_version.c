@@ -11,15 +11,15 @@
 static void
 put_again(struct apply *a, struct job *j)
 {
-    const struct job *newest = state_job(a->t, a->tmp, j->namespace, j->id);
+    const struct job *newest = state_job(a->t, a->ctx, j->namespace, j->id);
 
     j->modify_index = a->index;
     state_put(a->t, a->index, JOB_VERSIONS, j);
     if (newest != NULL && newest->job_modify_index == j->job_modify_index) {
-        j->status = newest->status;
-        entry_store_job(a, j);
+        struct job *now = codec_clone(a->ctx, &type_job, j);
+        now->status = newest->status;
+        entry_store_job(a, now);
     }
-    a->res->changed = true;
 }
 
 static bool

@@ -195,7 +195,7 @@ entry_put_node(struct apply *a, struct node *n)
     n->modify_index = a->index;
     if (n->create_index == 0)
         n->create_index = a->index;
-    entry_store(a, NODES, n->id, n);
+    state_put(a->t, a->index, NODES, n);
     a->res->node = n;
     a->res->node_modify_index = a->index;
 }
@@ -620,7 +620,7 @@ static void
 remove_node(struct apply *a, const char *id)
 {
     struct on_node o = load_node(a, id);
-    (void)entry_remove(a, NODES, id);
+    (void)state_del(a->t, a->index, NODES, id);
     node_evals(a, id, &o);
 }
 
@@ -659,5 +659,5 @@ entry_reap_node(struct apply *a, const char *id, int64_t down_before)
         return; /* it came back and went down again */
     struct on_node o = load_node(a, id);
     if (o.n_live == 0)
-        (void)entry_remove(a, NODES, id);
+        (void)state_del(a->t, a->index, NODES, id);
 }

@@ -52,9 +52,7 @@ delete_objects(struct apply *a, enum state_table table, const char *words,
     if (why.n > 0)
         return entry_refuse(a, -ERR_CONFLICT, "%s", job_errors_text(a->tmp, &why));
     for (size_t i = 0; i < in->names.n; i++)
-        (void)entry_gone(
-            a, table,
-            state_take_row(a->t, a->ctx, a->index, table, (struct state_key){.a = in->names.v[i]}));
+        (void)state_del_row(a->t, a->index, table, (struct state_key){.a = in->names.v[i]});
     return 0;
 }
 

@@ -91,8 +91,7 @@ reap_alloc(struct apply *a, const char *id)
     if (al == NULL || entry_may_run(a, al) ||
         !fsm_alloc_may_go(a->t, al, entry_job(a, al->namespace, al->job_id)))
         return;
-    state_del(a->t, a->index, ALLOCS, al->id);
-    (void)entry_gone(a, STATE_ALLOCS, al);
+    (void)state_del(a->t, a->index, ALLOCS, al->id);
 }
 
 static void
@@ -106,7 +105,7 @@ reap_eval(struct apply *a, const char *id)
     if (state_next(it, a->tmp) != NULL)
         state_iter_end(it); /* one stayed, and its evaluation with it */
     else
-        (void)entry_remove(a, EVALS, id);
+        (void)state_del(a->t, a->index, EVALS, id);
 }
 
 static void
@@ -115,7 +114,7 @@ reap_deployment(struct apply *a, const char *id)
     const struct deployment *d = state_deployment(a->t, a->ctx, id);
 
     if (d != NULL && fsm_deployment_may_go(a->t, d))
-        (void)entry_remove(a, DEPLOYMENTS, id);
+        (void)state_del(a->t, a->index, DEPLOYMENTS, id);
 }
 
 static void

@@ -36,7 +36,7 @@ leader_end(void *arg)
         c->end(l);
 }
 
-/* --- hooks of the apply thread, in log order --- */
+/* --- what the apply thread tells, in log order --- */
 
 static void
 leader_batch(void *arg)
@@ -96,7 +96,7 @@ on_lose(void *arg)
     env_post(l->env, leader_end, l);
 }
 
-const struct leader_hooks leader_hooks = {
+const struct log_listener leader_listener = {
     .on_open = on_open,
     .on_leader = on_leader,
     .on_lose = on_lose,

@@ -4,7 +4,7 @@
  * heartbeat timers, drainer, garbage collection. Rebuilt from state on election, dropped on its
  * loss.
  *
- * server_new() calls leader_new() and gives leader_hooks to the core; server_stop() calls
+ * server_new() calls leader_new() and gives leader_listener to the core; server_stop() calls
  * leader_stop() before the core ends, and leader_free() after it has. Endpoints reach it by
  * server_leader().
  */
@@ -16,7 +16,7 @@
 
 #include "server/host.h"
 
-extern const struct leader_hooks leader_hooks;
+extern const struct log_listener leader_listener;
 
 /* Loop thread. Starts the worker threads. */
 struct leader *leader_new(struct server *s);

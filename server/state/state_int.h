@@ -89,6 +89,7 @@ struct state_txn {
     size_t cap_changes;
     uint64_t touched[STATE_TABLES]; /* index stored for the table in this transaction */
     struct err refused;             /* a row could not be stored: nothing more is written */
+    const struct state_follower *follower; /* of the rows that are written; or NULL */
 };
 
 struct key {

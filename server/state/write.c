@@ -155,9 +155,17 @@ row_encode(struct state_txn *t, unsigned table, const void *obj, const uint8_t *
     return rc == 0;
 }
 
+void
+state_follow(struct state_txn *t, const struct state_follower *f)
+{
+    ASSERT(t->write);
+    t->follower = f;
+}
+
 static void
 write_put(struct state_txn *t, uint64_t index, unsigned table, const void *obj, const uint8_t *head)
 {
+    const struct state_follower *f = t->follower;
     auto_mem void *old = NULL;
     struct key k;
     struct slice v;
@@ -175,6 +183,8 @@ write_put(struct state_txn *t, uint64_t index, unsigned table, const void *obj, 
     write_tell(t, index, table, obj, NULL);
     if (old != NULL)
         write_tell(t, index, table, old, obj);
+    if (f != NULL)
+        f->stored(f->arg, table, KEY_SLICE(k), obj, index == 0);
 }
 
 void
@@ -184,23 +194,56 @@ state_put_row(struct state_txn *t, uint64_t index, enum state_table table, const
     write_put(t, index, table, obj, NULL);
 }
 
-void *
-state_take_row(struct state_txn *t, const void *ctx, uint64_t index, enum state_table table,
-               struct state_key key)
+/* Returns the row that is about to be removed, for write_removed(). */
+static void *
+row_before(struct state_txn *t, unsigned table, struct row row)
+{
+    return row_decode(t, t->follower != NULL ? t->follower->ctx : NULL, table, row);
+}
+
+/* Takes what row_before() made. */
+static void
+write_removed(struct state_txn *t, unsigned table, struct slice key, void *old)
+{
+    const struct state_follower *f = t->follower;
+
+    if (f != NULL)
+        f->removed(f->arg, table, key, old);
+    else
+        mem_free(old);
+}
+
+bool
+state_del_row(struct state_txn *t, uint64_t index, enum state_table table, struct state_key key)
 {
     const struct table_row *r = &table_rows[table];
     struct key k = key_from(r->key, &key);
     struct slice v;
     if (!row_get(t, table, &k, &v))
-        return NULL;
-    void *old = row_decode(t, ctx, table, (struct row){KEY_SLICE(k), v});
+        return false;
+    void *old = row_before(t, table, (struct row){KEY_SLICE(k), v});
     uint64_t jmi = row_head(table) > 0 ? be64_get((const uint8_t *)v.p + 8) : 0;
     write_reindex(t, table, &k, old, NULL);
     del_raw(t, table, &k);
     write_tell(t, index, table, old, NULL);
     if (r->gone != NULL)
         r->gone(t, index, old, jmi);
-    return old;
+    write_removed(t, table, KEY_SLICE(k), old);
+    return true;
+}
+
+/* Removes the row at which the scan stands, of a table without indexes; who waits for it is told by
+ * the caller. */
+static void
+scan_remove(struct state_txn *t, unsigned table, struct table_scan *s, void *old)
+{
+    struct key k = {.n = s->key.n};
+
+    memcpy(k.b, s->key.p, k.n);
+    int rc = table_scan_del(s);
+    if (rc < 0)
+        state_fatal(t->s, "remove a row", rc);
+    write_removed(t, table, KEY_SLICE(k), old);
 }
 
 /* --- jobs: their versions stay as long as an allocation refers to one --- */
@@ -222,12 +265,10 @@ version_in_use(struct state_txn *t, const char *ns, const char *id, uint64_t jmi
 
 /* An old version that nobody has tagged; its source goes with it. */
 static bool
-version_goes(struct state_txn *t, uint64_t index, struct row row)
+version_goes(struct state_txn *t, uint64_t index, const struct job *j)
 {
-    auto_mem struct job *j = row_decode(t, NULL, STATE_JOB_VERSIONS, row);
-
     if (j->version_tag == NULL)
-        state_del(t, index, SUBMISSIONS, j->namespace, j->id, j->version);
+        (void)state_del(t, index, SUBMISSIONS, j->namespace, j->id, j->version);
     return j->version_tag == NULL;
 }
 
@@ -243,12 +284,14 @@ state_trim_job_versions(struct state_txn *t, uint64_t index, const char *ns, con
         if (n++ < keep || s->key.n < 8)
             continue;
         uint64_t jmi = ~be64_get((const uint8_t *)s->key.p + s->key.n - 8);
-        struct row row = {s->key, s->val};
-        if (version_in_use(t, ns, id, jmi) || (keep > 0 && !version_goes(t, index, row)))
+        if (version_in_use(t, ns, id, jmi))
             continue;
-        int rc = table_scan_del(s);
-        if (rc < 0)
-            state_fatal(t->s, "remove a job version", rc);
+        void *old = row_before(t, STATE_JOB_VERSIONS, (struct row){s->key, s->val});
+        if (keep > 0 && !version_goes(t, index, old)) {
+            mem_free(old);
+            continue;
+        }
+        scan_remove(t, STATE_JOB_VERSIONS, s, old);
         any = true;
     }
     table_scan_end(s);
@@ -275,11 +318,16 @@ version_left(struct state_txn *t, uint64_t index, const struct allocation *a, ui
     struct slice row;
     key_u64(&k, ~jmi);
     if (newer < keep || version_in_use(t, a->namespace, a->job_id, jmi) ||
-        !row_get(t, STATE_JOB_VERSIONS, &k, &row) ||
-        (keep > 0 && !version_goes(t, index, (struct row){KEY_SLICE(k), row})))
+        !row_get(t, STATE_JOB_VERSIONS, &k, &row))
         return;
+    void *old = row_before(t, STATE_JOB_VERSIONS, (struct row){KEY_SLICE(k), row});
+    if (keep > 0 && !version_goes(t, index, old)) {
+        mem_free(old);
+        return;
+    }
     del_raw(t, STATE_JOB_VERSIONS, &k);
     write_changed(t, STATE_JOB_VERSIONS, index, state_key_job(a->namespace, a->job_id));
+    write_removed(t, STATE_JOB_VERSIONS, KEY_SLICE(k), old);
 }
 
 void
@@ -289,14 +337,12 @@ job_gone(struct state_txn *t, uint64_t index, const void *obj, uint64_t jmi)
     struct key k = key2(j->namespace, j->id);
     bool any = false;
     (void)jmi;
-    state_del(t, index, SUMMARIES, j->namespace, j->id);
-    state_del(t, index, PERIODIC_LAUNCHES, j->namespace, j->id);
+    (void)state_del(t, index, SUMMARIES, j->namespace, j->id);
+    (void)state_del(t, index, PERIODIC_LAUNCHES, j->namespace, j->id);
     struct table_scan *s = table_scan(t->t, t->s->t[STATE_SUBMISSIONS], KEY_SLICE(k));
-    for (; table_next(s); any = true) {
-        int rc = table_scan_del(s);
-        if (rc < 0)
-            state_fatal(t->s, "remove rows", rc);
-    }
+    for (; table_next(s); any = true)
+        scan_remove(t, STATE_SUBMISSIONS, s,
+                    row_before(t, STATE_SUBMISSIONS, (struct row){s->key, s->val}));
     table_scan_end(s);
     if (any)
         write_changed(t, STATE_SUBMISSIONS, index, state_key_job(j->namespace, j->id));
@@ -308,13 +354,14 @@ job_gone(struct state_txn *t, uint64_t index, const void *obj, uint64_t jmi)
 void
 state_put_alloc(struct state_txn *t, uint64_t index, const struct allocation *a, uint64_t jmi)
 {
-    struct allocation copy = *a;
+    struct allocation without = *a; /* its job */
     uint8_t head[ROW_HEAD] = {1};
     head[1] = (uint8_t)((alloc_server_terminal(a) ? ROW_SERVER_TERMINAL : 0) |
                         (alloc_client_terminal(a) ? ROW_CLIENT_TERMINAL : 0));
     be64_put(head + 8, jmi);
-    copy.job = NULL;
-    write_put(t, index, STATE_ALLOCS, &copy, head);
+    without.job = NULL;
+    ASSERT(t->follower == NULL || a->job == NULL);
+    write_put(t, index, STATE_ALLOCS, a->job == NULL ? a : &without, head);
 }
 
 /* The last reference to a version of a job that is gone, or to an old version. */

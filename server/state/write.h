@@ -51,23 +51,34 @@ void state_abort(struct state_txn *t);
 void state_set_applied(struct state_txn *t, uint64_t index, uint64_t term);
 uint64_t state_applied_term(struct state_txn *t);
 
-/* state_put(t, index, NODES, n) stores an object, state_del(t, index, NODES, id) removes one if it
- * is there; along goes what belongs to it: with a job all but its allocations, evaluations and the
- * versions these need. */
+/* Hears of every row that a transaction stores or removes, whoever asked for it: also of what goes
+ * along with another row. `key` is the row's in its table, valid during the call. */
+struct state_follower {
+    /* `obj` is the writer's, who keeps it as it is for as long as the follower wants; an allocation
+     * is without Job. `quiet`: neither the index of the table moved nor was anybody woken. */
+    void (*stored)(void *arg, enum state_table table, struct slice key, const void *obj,
+                   bool quiet);
+    /* `obj` is the row as it was, owned by `ctx`. */
+    void (*removed)(void *arg, enum state_table table, struct slice key, const void *obj);
+    void *arg;
+    const void *ctx;
+};
+/* The follower from here on, borrowed; NULL: nobody, as at first. */
+void state_follow(struct state_txn *t, const struct state_follower *f);
+
+/* state_put(t, index, NODES, n) stores an object; state_del(t, index, NODES, id) removes one, false
+ * when it is not there. Along goes what belongs to it: with a job all but its allocations,
+ * evaluations and the versions these need. */
 #define state_put(t, index, TABLE, obj)                                              \
     ({                                                                               \
         const __typeof__(*((struct state_types *)0)->TABLE) *_obj = (obj);           \
         state_put_row((t), (index), STATE_##TABLE, _obj);                            \
     })
-#define state_del(t, index, TABLE, ...) \
-    ((void)talloc_free(state_take((t), NULL, (index), TABLE, __VA_ARGS__)))
-/* The same, and the object as it was, owned by ctx; NULL: it was not there. */
-#define state_take(t, ctx, index, TABLE, ...)                 \
-    ((__typeof__(((struct state_types *)0)->TABLE))state_take_row( \
-        (t), (ctx), (index), STATE_##TABLE, (struct state_key){__VA_ARGS__}))
+#define state_del(t, index, TABLE, ...)                                                            \
+    state_del_row((t), (index), STATE_##TABLE, (struct state_key){__VA_ARGS__})
 void state_put_row(struct state_txn *t, uint64_t index, enum state_table table, const void *obj);
-void *state_take_row(struct state_txn *t, const void *ctx, uint64_t index, enum state_table table,
-                     struct state_key key);
+bool state_del_row(struct state_txn *t, uint64_t index, enum state_table table,
+                   struct state_key key);
 /* In place of state_put: a->job is not stored; `job_modify_index` says which version it refers to.
  */
 void state_put_alloc(struct state_txn *t, uint64_t index, const struct allocation *a,

@@ -184,6 +184,17 @@ hash_ask(void *arg)
 }
 
 static void
+heard_ask(void *arg)
+{
+    struct question *q = arg;
+    struct state_txn *t = server_read_begin(q->l->s, q);
+
+    json_encode_value(&q->json, test_hook_compare(q, t), 0);
+    state_read_end(t);
+    hooked_answer(q);
+}
+
+static void
 work_again(void *arg)
 {
     struct question *q = arg;
@@ -227,6 +238,8 @@ test_hook_ask(struct server *s, const char *what, const struct value *body, test
     } else if (str_eq(what, "hash")) {
         q->index = (uint64_t)hooked_number(body, "index");
         hooked_ask(q, hash_ask);
+    } else if (str_eq(what, "heard")) {
+        hooked_ask(q, heard_ask);
     } else if (str_eq(what, "link")) {
         q->status = body != NULL && test_hook_link(s, body) ? 200 : 404;
         hooked_answer(q);

@@ -150,6 +150,12 @@ state_hash(struct request *a)
 }
 
 static void
+routes_test_heard(struct request *a)
+{
+    ask_leader(a, "heard");
+}
+
+static void
 routes_test_hold(struct request *a)
 {
     struct value *body = body_of(a), *ret = value_map(a);
@@ -202,6 +208,7 @@ const struct route routes_test[] = {
     {VERB_WRITE | VERB_HERE, "/v1/test/ttl", NULL, routes_test_ttl, 0},
     {VERB_WRITE | VERB_HERE, "/v1/test/clock", NULL, move_clock, 0},
     {VERB_GET | VERB_HERE, "/v1/test/hash", NULL, state_hash, 0},
+    {VERB_GET | VERB_HERE, "/v1/test/heard", NULL, routes_test_heard, 0},
     {VERB_GET | VERB_HERE, "/v1/test/broker", NULL, routes_test_broker, 0},
     {0, NULL, NULL, NULL, 0},
 };

@@ -111,8 +111,8 @@ bench_open_opts(struct core_opts o)
         mem_free(b);
         return NULL;
     }
-    static const struct leader_hooks h = {.on_leader = on_leader};
-    core_set_hooks(b->core, &h, p);
+    static const struct log_listener h = {.on_leader = on_leader};
+    core_add_listener(b->core, &h, p);
     ASSERT(core_start(b->core, &e) == 0);
     impl_run(p, true);
     return b;

@@ -184,7 +184,7 @@ begin_again(void *arg)
 static void
 start(struct member *n)
 {
-    static const struct leader_hooks hooks = {.on_leader = on_leader, .on_lose = on_lose};
+    static const struct log_listener listener = {.on_leader = on_leader, .on_lose = on_lose};
     struct err e = ERR_INIT;
     struct core_opts o = {.dir = n->dir,
                           .addr = (const char *[]){"s1:1", "s2:1", "s3:1"}[n->i],
@@ -209,7 +209,7 @@ start(struct member *n)
     if (rc < 0)
         printf("# %s\n", e.text);
     CHECK(rc == 0 && core_id(n->core) == n->i + 1);
-    core_set_hooks(n->core, &hooks, n);
+    core_add_listener(n->core, &listener, n);
     if (core_is_new(n->core) && n->i == 1) { /* it has the consent of all */
         struct peer v[N] = {
             {1, "s1:1", PEER_VOTER}, {2, "s2:1", PEER_VOTER}, {3, "s3:1", PEER_VOTER}};

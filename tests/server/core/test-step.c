@@ -122,7 +122,7 @@ turn(struct shell *s)
 static struct shell *
 shell_open(const char *dir)
 {
-    static const struct leader_hooks hooks = {.on_leader = on_leader, .on_lose = on_lose};
+    static const struct log_listener listener = {.on_leader = on_leader, .on_lose = on_lose};
     struct shell *s = mem_new(NULL, struct shell);
     struct core_opts o = {.dir = dir,
                           .env = &s->env,
@@ -138,7 +138,7 @@ shell_open(const char *dir)
         .random = same_number, .post = post, .arg = s};
     s->mono_ns = NS_PER_S;
     ck_assert_msg(core_open(&o, &s->core, &e) == 0, "%s", e.text);
-    core_set_hooks(s->core, &hooks, s);
+    core_add_listener(s->core, &listener, s);
     core_begin(s->core, s->mono_ns / NS_PER_MS);
     while (!s->leads)
         turn(s);

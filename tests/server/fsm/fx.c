@@ -5,6 +5,8 @@
 #include "tests/server/fsm/fx.h"
 
 #include <check.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "common/duration.h"
 #include "common/hash.h"
@@ -35,101 +37,136 @@ fx_free(struct fx *f)
 /* --- the events of an entry against what the state holds --- */
 
 struct row_seen {
-    enum state_table table;
-    const char *key;
-    uint64_t modified;
+    unsigned table;
+    struct slice key, val;
 };
 
 struct rows_seen {
+    void *ctx;
     struct row_seen *v;
     size_t n;
 };
 
-#define SEE(TABLE, it, key)                                                            \
-    for (const __typeof__(*((struct state_types *)0)->TABLE) *x; (x = state_next(it, f)) != NULL;) \
-        list_add(f, all, ((struct row_seen){STATE_##TABLE, (key), x->modify_index}))
+static int
+see_row(void *arg, unsigned id, struct slice key, struct slice val)
+{
+    struct rows_seen *all = arg;
+    struct row_seen r = {0};
 
-/* Rows of the tables that events are of. */
+    if (id == TABLE_ID_META)
+        return 0;
+    while (table_rows[r.table].id != id)
+        r.table++;
+    r.key = SLICE(mem_dup(all->ctx, key.p, key.n), key.n);
+    r.val = SLICE(mem_dup(all->ctx, val.p, val.n), val.n);
+    list_add(all->ctx, *all, r);
+    return 0;
+}
+
+/* Every row of every table, by table and key. */
 static struct rows_seen
 see(struct fx *f)
 {
-    struct rows_seen all = {0};
+    struct rows_seen all = {.ctx = mem_ctx("rows")};
     struct state_txn *t = state_read_begin(f->s, f);
-    struct state_iter *it = state_jobs(t, f, NS_ALL, NULL);
-    SEE(JOBS, it, mem_printf(f, "%s %s", x->namespace, x->id));
-    it = state_nodes(t, f, NULL);
-    SEE(NODES, it, x->id);
-#define OBJECT(TABLE, ...)                          \
-    it = state_ids(t, f, STATE_##TABLE, NULL);      \
-    SEE(TABLE, it, x->name);
-    API_OBJECTS(OBJECT)
-#undef OBJECT
-    it = state_allocs(t, f, NULL);
-    SEE(ALLOCS, it, x->id);
-    it = state_evals(t, f, NULL);
-    SEE(EVALS, it, x->id);
-    it = state_deployments(t, f, NULL);
-    SEE(DEPLOYMENTS, it, x->id);
+    ck_assert_int_eq(state_dump(t, see_row, &all), 0);
     state_read_end(t);
     return all;
 }
 
+static int
+compare_rows(const void *pa, const void *pb)
+{
+    const struct row_seen *a = pa, *b = pb;
+    size_t n = a->key.n < b->key.n ? a->key.n : b->key.n;
+
+    if (a->table != b->table)
+        return a->table < b->table ? -1 : 1;
+    int rc = memcmp(a->key.p, b->key.p, n);
+    return rc != 0 ? rc : (a->key.n > b->key.n) - (a->key.n < b->key.n);
+}
+
 static const struct row_seen *
-seen(const struct rows_seen *all, enum state_table table, const char *key)
+seen(const struct rows_seen *all, unsigned table, struct slice key)
 {
-    for (size_t i = 0; i < all->n; i++)
-        if (all->v[i].table == table && str_eq(all->v[i].key, key))
-            return &all->v[i];
-    return NULL;
+    struct row_seen like = {table, key, {NULL, 0}};
+
+    return all->n > 0 ? bsearch(&like, all->v, all->n, sizeof(like), compare_rows) : NULL;
 }
 
-static const char *
-event_key(struct fx *f, const struct fsm_event *e, uint64_t *ret_modified)
+static void
+check_event(const struct fsm_result *r, const struct fsm_event *e, const struct rows_seen *was,
+            const struct rows_seen *is)
 {
-#define OF(TABLE, type, key)            \
-    if (e->table == STATE_##TABLE) {    \
-        const struct type *x = e->row;  \
-        *ret_modified = x->modify_index; \
-        return key;                     \
+    const struct table_row *row = &table_rows[e->table];
+    struct key k;
+    char name[ROW_NAME];
+    key_of(&k, row->key, e->row);
+    const struct row_seen *now = seen(is, e->table, KEY_SLICE(k)),
+                          *before = seen(was, e->table, KEY_SLICE(k));
+    row_name(KEY_SLICE(k), name);
+    ck_assert_msg((e->what == FSM_DELETED) == (now == NULL), "%s %s", row->name, name);
+    ck_assert_msg(now != NULL || before != NULL, "%s %s was not there", row->name, name);
+    auto_buf struct buf b;
+    buf_init(&b, ROW_MAX);
+    size_t head = row_head(e->table);
+    mp_encode(&b, row->type, e->row);
+    const struct row_seen *as = now != NULL ? now : before;
+    ck_assert_msg(as->val.n == head + b.len &&
+                      memcmp((const uint8_t *)as->val.p + head, b.data, b.len) == 0,
+                  "%s %s is not as the event says", row->name, name);
+    const uint64_t *modified = type_member(row->type, e->row, "ModifyIndex");
+    ck_assert_msg(e->what == FSM_QUIET || e->what == FSM_DELETED || modified == NULL ||
+                      *modified == r->index,
+                  "%s %s was not stamped", row->name, name);
+}
+
+/* Says whether the row differs between the lists. */
+static bool
+row_differs(const struct row_seen *x, const struct rows_seen *other)
+{
+    const struct row_seen *o = seen(other, x->table, x->key);
+
+    return o == NULL || o->val.n != x->val.n || memcmp(o->val.p, x->val.p, x->val.n) != 0;
+}
+
+static bool
+event_of(const struct fsm_result *r, const struct row_seen *x)
+{
+    for (size_t i = 0; i < r->events->n; i++) {
+        const struct fsm_event *e = &r->events->v[i];
+        struct key k;
+        if (e->table != x->table)
+            continue;
+        key_of(&k, table_rows[e->table].key, e->row);
+        if (k.n == x->key.n && memcmp(k.b, x->key.p, k.n) == 0)
+            return true;
     }
-    OF(JOBS, job, mem_printf(f, "%s %s", x->namespace, x->id))
-    OF(NODES, node, x->id)
-#define OBJECT(TABLE, id, type, ...) OF(TABLE, type, x->name)
-    API_OBJECTS(OBJECT)
-#undef OBJECT
-    OF(ALLOCS, allocation, x->id)
-    OF(EVALS, evaluation, x->id)
-    OF(DEPLOYMENTS, deployment, x->id)
-    ck_abort_msg("an event of table %d", (int)e->table);
-#undef OF
+    return false;
 }
 
-/* A row that was deleted is in the first list alone, one that was stored in the second with this index. */
+/* The events are the difference between the states before and after, with the bytes of each row. */
 static void
 check_events(struct fx *f, const struct fsm_result *r, const struct rows_seen *was)
 {
     struct rows_seen is = see(f);
-    size_t differ = 0;
-    for (size_t i = 0; i < r->events.n; i++) {
-        uint64_t modified = 0;
-        const struct fsm_event *e = &r->events.v[i];
-        const char *key = event_key(f, e, &modified);
-        const struct row_seen *now = seen(&is, e->table, key);
-        ck_assert_msg((e->what == FSM_DELETED) == (now == NULL), "row %s", key);
-        ck_assert_msg(now == NULL || (now->modified == modified && modified == r->index), "row %s", key);
-        ck_assert_msg(now != NULL || seen(was, e->table, key) != NULL, "row %s was not there", key);
-    }
+    char name[ROW_NAME];
+
+    for (size_t i = 0; i < r->events->n; i++)
+        check_event(r, &r->events->v[i], was, &is);
     for (size_t i = 0; i < is.n; i++)
-        differ += is.v[i].modified == r->index;
+        ck_assert_msg(!row_differs(&is.v[i], was) || event_of(r, &is.v[i]), "nobody heard of %s",
+                      row_name(is.v[i].key, name));
     for (size_t i = 0; i < was->n; i++)
-        differ += seen(&is, was->v[i].table, was->v[i].key) == NULL;
-    ck_assert_uint_eq(differ, r->events.n);
+        ck_assert_msg(seen(&is, was->v[i].table, was->v[i].key) != NULL || event_of(r, &was->v[i]),
+                      "nobody heard that %s is gone", row_name(was->v[i].key, name));
+    mem_free(is.ctx);
 }
 
 const void *
 row_at(const struct fsm_result *r, enum state_table table, enum fsm_what what, size_t i)
 {
-    for (size_t k = 0; k < r->events.n; k++)
+    for (size_t k = 0; k < r->events->n; k++)
         if (fsm_row(r, k, table, what) != NULL && i-- == 0)
             return fsm_row(r, k, table, what);
     ck_abort_msg("there is no such event");
@@ -147,6 +184,7 @@ apply(struct fx *f, struct intent *in)
     state_commit(t);
     if (!f->timed)
         check_events(f, r, &was);
+    mem_free(was.ctx);
     return r;
 }
 

@@ -381,9 +381,9 @@ lose_and_win(void *arg)
 {
     struct fx *f = arg;
     auto_mem void *tmp = mem_ctx("win");
-    leader_hooks.on_lose(server_leader(f->s));
+    leader_listener.on_lose(server_leader(f->s));
     struct state_txn *t = server_read_begin(f->s, tmp);
-    leader_hooks.on_leader(server_leader(f->s), t);
+    leader_listener.on_leader(server_leader(f->s), t);
     state_read_end(t);
 }
 
