@@ -213,6 +213,9 @@ start_server(struct roles *r, struct err *e)
         .version = NOMAD_VERSION,
         .admit = admit_job,
         .filter = r->rpc_filter,
+        .falls_back = r->rpc_plain,
+        .verify_servers =
+            r->rpc_filter != NULL && !r->rpc_plain && c->tls_config->verify_server_hostname,
         .expect = s->bootstrap_expect == 0 ? EXPECT_NONE : (unsigned)s->bootstrap_expect,
         .join = to_join(r, s),
         .retry_join_ms = retry_interval_ms(s),
@@ -266,6 +269,7 @@ dial_servers(struct roles *r, struct err *e)
         return err_set(e, -ERR_INVALID, "a client without the server role needs client.servers");
     const struct dialer d = {.loop = r->rc.loop,
                              .filter = r->rpc_filter,
+                             .falls_back = r->rpc_plain,
                              .name = mem_printf(r, "server.%s.nomad", r->region)};
     r->servers = rpc_dial(&d, &all, e);
     if (r->servers)

@@ -35,6 +35,7 @@ struct filter {
 struct dialer {
     struct loop *loop;
     const struct filter *filter; /* NULL: plain; borrowed, also by what is made of the dialer */
+    bool falls_back; /* RPC: who closes before the filter is through is dialled without it, once */
     const char *from; /* a numeric address of this machine to connect from; NULL: any */
     const char *name; /* who is wanted there, for the filter; NULL: whoever is, or the host's */
 };

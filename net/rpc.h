@@ -45,6 +45,7 @@
 #include "common/err.h"
 #include "net/addr.h"
 #include "net/filter.h"
+#include "net/identity.h"
 #include "net/limits.h"
 #include "net/loop.h"
 
@@ -78,6 +79,9 @@ rpc_call_envelope(const struct rpc_call *call); /* never NULL; of the call */
 /* loop_now_ms() at which the caller gives up. */
 int64_t rpc_call_deadline_ms(const struct rpc_call *call);
 const char *rpc_call_peer(const struct rpc_call *call); /* "10.0.0.7:4321", "local" */
+/* Returns who calls, as far as it has proved itself (net/identity.h): within this process it is a
+ * server. Strings are of the connection. */
+struct peer_identity rpc_call_identity(const struct rpc_call *call);
 /* fn(arg) once when nobody waits for the answer any more (cancelled, deadline over, connection
  * gone): stop the work and answer, which frees the call. NULL removes it. Never called after the
  * answer. */

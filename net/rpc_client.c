@@ -23,6 +23,7 @@ struct rpc_client {
     struct rpc_reader reader;
     /* over the network */
     struct stream_way how; /* a connection is made */
+    bool falls_back, plain; /* may be plain; is, this time */
     struct addr
         *servers; /* in the order in which they are tried: those learned, then those given */
     size_t n_servers, n_given, next;
@@ -185,6 +186,13 @@ queued_out(void *arg)
     return stream_queued(((struct rpc_client *)arg)->stream);
 }
 
+static const struct peer_identity *
+identity_out(void *arg)
+{
+    const struct rpc_client *c = arg;
+    return c->stream != NULL ? stream_identity(c->stream) : NULL;
+}
+
 static void
 on_connect(void *arg)
 {
@@ -230,6 +238,8 @@ on_close(void *arg, int code)
     char text[ADDR_TEXT];
     const char *why = stream_why(c->stream); /* as long as this runs */
 
+    c->plain = c->falls_back && !c->plain && c->way == WAY_CONNECTING && why != NULL &&
+               code == -ERR_CLOSED;
     c->way = WAY_DOWN;
     c->stream = NULL;
     timer_stop(TAKE(c->late));
@@ -296,13 +306,16 @@ connect_next(struct rpc_client *c)
         return;
     c->way = WAY_CONNECTING;
     c->refs++;
-    c->at = c->servers[c->next];
-    c->next = (c->next + 1) % c->n_servers;
+    if (!c->plain) { /* else where it was tried with the filter */
+        c->at = c->servers[c->next];
+        c->next = (c->next + 1) % c->n_servers;
+    }
     /* Looking up a name may be what takes long: in a second round it gets all its time. What is
      * sent to an address and lost is sent again by us; the kernel would do so later and later. */
     if (addr_is_numeric(&c->at) || (c->n_servers > 1 && c->failed++ < c->n_servers))
         c->late = timer_start(c->loop, RPC_CONNECT_MS, late_cb, c);
-    c->stream = stream_connect(c->loop, &c->at, &c->how, &client_ops, c);
+    const struct stream_way plain = {.first = RPC_PROTOCOL_BYTE};
+    c->stream = stream_connect(c->loop, &c->at, c->plain ? &plain : &c->how, &client_ops, c);
 }
 
 static void
@@ -495,6 +508,7 @@ rpc_dial(const struct dialer *d, const struct str_list *servers, struct err *e)
         client_make(d->loop, &(struct rpc_link_config){.peer = "server",
                                                        .send = send_out,
                                                        .queued = queued_out,
+                                                       .identity = identity_out,
                                                        .wanted = rpc_client_wanted,
                                                        .mute = rpc_client_mute});
 
@@ -503,6 +517,7 @@ rpc_dial(const struct dialer *d, const struct str_list *servers, struct err *e)
         .name = mem_strdup(c, d->name),
         .protocol = RPC_PROTOCOL,
         .first = RPC_PROTOCOL_BYTE | (d->filter != NULL ? RPC_FILTERED : 0)};
+    c->falls_back = d->falls_back && d->filter != NULL;
     if (servers->n == 0)
         err_set(e, -ERR_INVALID, "no server address given");
     c->servers = mem_array(c, struct addr, servers->n);

@@ -31,6 +31,8 @@ struct rpc_link_config {
                  const void *resp);  /* local: an answer as it is, at once */
     size_t (*queued)(void *carrier); /* bytes sent that wait; rpc_link_drained() tells of less */
     void (*wanted)(void *carrier); /* a call waits for the connection; NULL: there is one */
+    /* Returns the other end; NULL: there is no such function, or it has not proved itself. */
+    const struct peer_identity *(*identity)(void *carrier);
     void (*mute)(void *carrier); /* nothing came in all the time of a call; NULL: that is so */
     void *carrier;
 };

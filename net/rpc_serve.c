@@ -369,6 +369,19 @@ rpc_call_peer(const struct rpc_call *c)
     return c->peer;
 }
 
+struct peer_identity
+rpc_call_identity(const struct rpc_call *c)
+{
+    const struct rpc_link *l = c->link;
+    const struct peer_identity *who = NULL;
+
+    if (l != NULL && l->cfg.local)
+        return (struct peer_identity){PEER_SERVER, "local", ""};
+    if (l != NULL && l->cfg.identity != NULL)
+        who = l->cfg.identity(l->cfg.carrier);
+    return who != NULL ? *who : (struct peer_identity){PEER_OTHER, "", ""};
+}
+
 void
 rpc_call_on_cancel(struct rpc_call *c, loop_fn *fn, void *arg)
 {

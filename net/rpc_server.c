@@ -67,6 +67,12 @@ carrier_queued(void *arg)
     return stream_queued(((struct conn *)arg)->stream);
 }
 
+static const struct peer_identity *
+carrier_identity(void *arg)
+{
+    return stream_identity(((struct conn *)arg)->stream);
+}
+
 static bool
 on_frame(void *arg, const struct rpc_head *h, const uint8_t *body)
 {
@@ -88,6 +94,7 @@ link_start(struct conn *c)
         .peer = stream_peer(c->stream),
         .send = carrier_send,
         .queued = carrier_queued,
+        .identity = carrier_identity,
         .carrier = c,
     };
     timer_stop(TAKE(c->identify));

@@ -465,6 +465,7 @@ open_peers(struct server *s, struct loop *loop, const char *dir, struct err *e)
                             .addr = c->rpc_addr,
                             .core = s->core,
                             .filter = d.filter,
+                            .falls_back = d.falls_back,
                             .name = d.name};
     s->peers = peers_start(&po, e);
     if (s->peers == NULL)

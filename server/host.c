@@ -23,6 +23,7 @@ server_dialer(const struct server *s, const void *ctx, struct loop *l, const cha
 {
     return (struct dialer){.loop = l,
                            .filter = s->cfg.filter,
+                           .falls_back = s->cfg.falls_back,
                            .name = mem_printf(ctx, "server.%s.nomad", str_or(region, "global"))};
 }
 

@@ -62,6 +62,8 @@ struct server_config {
     /* Whether the caller may see and change what is in a namespace; any thread. NULL: everybody. */
     bool (*may)(const struct rpc_envelope *env, const char *ns);
     const struct filter *filter; /* of connections to other servers; NULL: plain; borrowed */
+    bool falls_back; /* of those connections: see struct dialer */
+    bool verify_servers; /* methods of servers are for those whose certificate says so */
     int64_t eval_nack_ms;    /* a worker's time for an evaluation; default BROKER_NACK_MS */
 };
 

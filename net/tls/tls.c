@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The counted object and its contexts of OpenSSL: see tls.h.
+ * Making the object, and its contexts of OpenSSL: see tls.h.
  */
 #include <openssl/err.h>
 #include <stdlib.h>
@@ -182,25 +182,6 @@ tls_set_new(const struct tls_config *cfg, struct err *e)
     return NULL;
 }
 
-void
-tls_set_unref(struct tls_set *s)
-{
-    if (atomic_fetch_sub(&s->refs, 1) != 1)
-        return;
-    SSL_CTX_free(s->ctx);
-    talloc_free(s);
-}
-
-struct tls_set *
-tls_set_now(struct tls *t)
-{
-    pthread_mutex_lock(&t->lock);
-    struct tls_set *s = t->now;
-    atomic_fetch_add(&s->refs, 1);
-    pthread_mutex_unlock(&t->lock);
-    return s;
-}
-
 /* --- the object --- */
 
 struct tls *
@@ -232,24 +213,6 @@ tls_renew(struct tls *t, const struct tls_config *cfg, struct err *e)
     pthread_mutex_unlock(&t->lock);
     tls_set_unref(old);
     return 0;
-}
-
-struct tls *
-tls_ref(struct tls *t)
-{
-    atomic_fetch_add(&t->refs, 1);
-    return t;
-}
-
-void
-tls_unref(struct tls *t)
-{
-    if (t == NULL || atomic_fetch_sub(&t->refs, 1) != 1)
-        return;
-    ASSERT(t->gates == NULL); /* a connection holds the object */
-    tls_set_unref(t->now);
-    pthread_mutex_destroy(&t->lock);
-    talloc_free(t);
 }
 
 const struct filter *

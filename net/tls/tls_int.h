@@ -2,8 +2,9 @@
  *
  * Private to net/tls/:
  *
- *   tls.c      the counted object, its contexts of OpenSSL, names of ciphers
- *   verify.c   who is at the other end, and words for what is wrong
+ *   tls.c      making the object: contexts of OpenSSL, names of ciphers
+ *   hold.c     holders of the object, and of the texts of one time
+ *   verify.c   the other end, and words for its faults
  *   gate.c     handshakes of one address, a few at once
  *   conn.c     the filter: one connection
  */

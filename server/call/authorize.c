@@ -32,6 +32,18 @@ authorize(const struct call *c, struct err *e)
     return 0;
 }
 
+int
+authorize_server(const struct call *c, struct err *e)
+{
+    if (!server_cfg(c->s)->verify_servers || !str_eq(c->method->cap, "server") ||
+        c->from.kind == PEER_SERVER)
+        return 0;
+    return err_set(e, -ERR_FORBIDDEN,
+                   "%s is for servers: the certificate of %s is that of \"%.100s\", and not of "
+                   "server.<region>.nomad",
+                   c->method->name, rpc_call_peer(c->rpc), c->from.name);
+}
+
 bool
 call_is_a_nodes(const struct call *c)
 {

@@ -82,7 +82,9 @@ endpoint_place(void *arg, struct rpc_call *rpc, const void *req)
     (void)req;
     if ((c->method->flags & RPC_REPLICATED) && str_eq(region, cfg->region))
         region = cfg->authoritative_region;
-    if (!str_eq(region, cfg->region))
+    if (authorize_server(c, &e) < 0)
+        call_fail(c, &e);
+    else if (!str_eq(region, cfg->region))
         region_start(c, region);
     else if (check_place(c, &there, &e) < 0 || authorize(c, &e) < 0)
         call_fail(c, &e);
@@ -125,6 +127,7 @@ endpoint_call(void *arg, struct rpc_call *rpc, const void *req)
     c->method = rpc_call_method(rpc);
     c->env = rpc_call_envelope(rpc);
     c->req = req;
+    c->from = rpc_call_identity(rpc);
     c->ns = str_or(c->env->namespace, NS_DEFAULT);
     c->place = endpoint_place;
     c->gate = gate_ref(server_gate(c->s));

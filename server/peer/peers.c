@@ -52,6 +52,7 @@ struct link {
     struct timer *timer; /* of the backoff, or of a greeting */
     int64_t backoff_ms;
     bool refused, was_up;
+    bool plain; /* this time, as the other side knows no filter */
     unsigned asks; /* how often it is still dialled although there is nothing to say */
     int64_t told_ms;
     struct out *early;
@@ -255,6 +256,8 @@ link_closed(void *arg, int code)
     struct link *l = arg;
     struct peers *p = l->peers;
     bool worked = l->was_up;
+    l->plain = p->o.falls_back && p->o.filter != NULL && !l->plain && l->state == LINK_DIALING &&
+               code == -ERR_CLOSED;
     l->conn = NULL;
     l->state = LINK_DOWN;
     l->was_up = false;
@@ -266,6 +269,10 @@ link_closed(void *arg, int code)
     conn_closed(p);
     if (p->stopping)
         return;
+    if (l->plain) {
+        link_dial(l);
+        return;
+    }
     if (worked && !l->refused) {
         /* the other's process may be gone: ask at once. A process that is just ending may still
          * take the connection, and reset it: then ask again. */
@@ -290,6 +297,8 @@ link_dial(struct link *l)
 {
     struct peer_conn_config cfg = conn_config(l->peers, &link_ops, l);
     struct err e = ERR_INIT;
+    if (l->plain)
+        cfg.filter = NULL;
     if (l->state != LINK_DOWN || l->timer != NULL || l->peers->stopping)
         return;
     l->conn = peer_conn_dial(&cfg, l->addr, l->peers->o.name, &e);

@@ -23,6 +23,7 @@ struct peers_opts {
     const char *addr;  /* and the address by which others know us */
     struct core *core; /* outlives the peers */
     const struct filter *filter; /* of the connections; NULL: plain; borrowed */
+    bool falls_back;             /* see struct dialer */
     const char *name;            /* who other servers are to it; NULL: whoever is there */
 };
 

@@ -63,7 +63,8 @@ pass_up(void *arg)
     struct buf all = t->held;
     size_t n = cut ? all.len / 2 : all.len;
     buf_init(&t->held, QUEUE_MAX);
-    buf_put(&t->held, all.data + n, all.len - n);
+    if (n < all.len)
+        buf_put(&t->held, all.data + n, all.len - n);
     if (n > 0)
         t->base.up->got(t->base.arg, all.data, n);
     buf_done(&all);
@@ -219,7 +220,8 @@ turning_wrap(void *arg, struct transport *carrier, const struct filter_use *u)
     carrier->up = &turning_events;
     carrier->arg = t;
     buf_init(&t->held, QUEUE_MAX);
-    buf_put(&t->held, u->p, u->n);
+    if (u->n > 0)
+        buf_put(&t->held, u->p, u->n);
     turn_over(t->held.data, t->held.len);
     pass_later(t, 0);
     return &t->base;
