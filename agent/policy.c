@@ -299,6 +299,7 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
     }
     if (!iso || !iso->agent_api)
         policy_deny_agent(p, cfg);
+    p->agent_files = config_tls_files(p, cfg);
     *ret = p;
     return 0;
 }

@@ -300,6 +300,15 @@ before_agent(struct run *u)
         log_error(ROOM, "the agent gets the configuration as it was", "error", e.text, NULL);
 }
 
+/* Takes over which files are to be read for the agent, the next time. */
+static void
+take_agent_files(struct policy *to, const struct policy *from)
+{
+    to->agent_files = (struct str_list){NULL, 0};
+    for (size_t i = 0; i < from->agent_files.n; i++)
+        list_add(to, to->agent_files, mem_strdup(to, from->agent_files.v[i]));
+}
+
 /* The policy of the configuration as it is now, for the warden. What both daemons were started with
  * stays. */
 static void
@@ -320,6 +329,8 @@ reload_policy(struct run *u)
         p->cgroup_root = old->cgroup_root;
         r = policy_install(p, NULL, &e);
     }
+    if (r == 0)
+        take_agent_files(old, p);
     if (r == 0 && u->warden.pid > 0)
         (void)kill(u->warden.pid, SIGHUP);
     if (r != 0)

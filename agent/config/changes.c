@@ -62,10 +62,27 @@ compare_objects(struct comparing *k, const char *prefix, const struct type *t, c
     }
 }
 
+/* A file may be called as before and hold something else. */
+static void
+compare_files(struct comparing *k, const struct agent_config *a, const struct agent_config *b)
+{
+    const struct agent_tls *t = a->tls_config, *u = b->tls_config;
+    const struct {
+        const char *key, *path, *now;
+    } files[] = {{"tls.ca_file", t->ca_file, u->ca_file},
+                 {"tls.cert_file", t->cert_file, u->cert_file},
+                 {"tls.key_file", t->key_file, u->key_file}};
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
+        if (str_eq(files[i].path, files[i].now) &&
+            !str_eq(config_tls_text(a, files[i].path), config_tls_text(b, files[i].now)))
+            list_add(k->ctx, *k->ret, files[i].key);
+}
+
 void
 config_changes(const void *ctx, const struct agent_config *a, const struct agent_config *b,
                struct str_list *ret)
 {
     struct comparing k = {ctx, ret};
     compare_objects(&k, NULL, &type_agent_config, a, b);
+    compare_files(&k, a, b);
 }

@@ -373,6 +373,12 @@ check_server(struct looking *k)
     return 0;
 }
 
+static int
+check_tls(struct looking *k)
+{
+    return config_tls_check(k->c, k->warnings, k->e);
+}
+
 /* Checks the options of the machine itself, and those without effect. */
 static int
 check_rest(struct looking *k)
@@ -390,7 +396,8 @@ check_rest(struct looking *k)
 
 /* The checks of single options, wherever the rest of the configuration stands. */
 static int (*const checks[])(struct looking *k) = {check_rest,    check_addresses, check_hosts,
-                                                   check_plugins, check_client,    check_server};
+                                                   check_plugins, check_client,    check_tls,
+                                                   check_server};
 
 /* Checks that options which must be there are said in one of the files. */
 static int

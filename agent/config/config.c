@@ -101,6 +101,8 @@ config_load(const void *ctx, const struct config_flags *f, struct agent_config *
         codec_defaults(ctx, &type_agent_config, c);
         c->files = paths;
         name_plugins(c);
+        if (!str_empty(f->run_dir))
+            config_tls_fill(ctx, c, given);
         r = config_check(ctx, c, warnings ? warnings : &ignored, e);
     }
     if (r < 0) {

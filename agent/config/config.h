@@ -54,6 +54,11 @@ void config_judge(const void *ctx, struct agent_config *c, struct str_list *erro
  * not: root's 0600 stays so. Parses nothing. Before each start of the agent, and before SIGHUP. */
 int config_files_install(const struct config_flags *f, const struct policy *p, struct err *e);
 
+/* The files of the tls block: certificates and keys, without those that are not said. */
+struct str_list config_tls_files(const void *ctx, const struct agent_config *c);
+/* The text of one of them as root read it; NULL: it is not said. */
+const char *config_tls_text(const struct agent_config *c, const char *path);
+
 /* Adds the keys in which two configurations differ, as files spell them ("client.meta",
  * "plugin.docker"); owned by ctx. */
 void config_changes(const void *ctx, const struct agent_config *a, const struct agent_config *b,

@@ -26,6 +26,11 @@ int config_expand_addr(const void *ctx, const char *key, const char **addr, stru
 /* Adds all that is wrong in a plugin block to `errors`; texts are owned by ctx. */
 void config_plugin(const void *ctx, const struct agent_plugin *p, struct str_list *errors);
 
+/* Takes the texts of the tls block's files from those that root read. */
+void config_tls_fill(const void *ctx, struct agent_config *c, const struct config_files *given);
+/* Checks the tls block, but for what is in its files. */
+int config_tls_check(struct agent_config *c, struct str_list *warnings, struct err *e);
+
 int config_check(const void *ctx, struct agent_config *c, struct str_list *warnings, struct err *e);
 
 #endif

@@ -138,6 +138,29 @@ config_files_read(const void *ctx, const struct config_flags *f, struct config_f
                                  : read_installed(ctx, f->run_dir, ret, e);
 }
 
+/* Adds the files that the configuration names. Whoever reads the configuration says what is wrong
+ * with one, and so this goes on. */
+static void
+read_named(const void *ctx, const struct policy *p, struct config_files *ret)
+{
+    for (size_t i = 0; i < p->agent_files.n; i++) {
+        struct config_file *f = mem_new(ctx, struct config_file);
+        char *text;
+        size_t n;
+        int r = file_read(ctx, AT_FDCWD, p->agent_files.v[i], CONFIG_NAMED_MAX, &text, &n);
+        f->path = p->agent_files.v[i];
+        if (r == -ERR_LIMIT)
+            f->error = "larger than 1 MiB";
+        else if (r < 0)
+            f->error = mem_strdup(ctx, err_name(r));
+        else if (memchr(text, '\0', n) != NULL)
+            f->error = "no text: it holds a zero byte";
+        else
+            f->text = text;
+        list_add(ctx, ret->named, f);
+    }
+}
+
 int
 config_files_install(const struct config_flags *f, const struct policy *p, struct err *e)
 {
@@ -147,6 +170,7 @@ config_files_install(const struct config_flags *f, const struct policy *p, struc
     int r = read_paths(ctx, &f->config, &files, e);
     if (r < 0)
         return r;
+    read_named(ctx, p, files);
     mp_encode(&b, &type_config_files, files);
     const char *path = mem_printf(ctx, "%s/" INSTALLED, p->run_dir);
     const char *made = mem_printf(ctx, "%s.new", path);

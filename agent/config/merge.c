@@ -144,6 +144,7 @@ config_blocks(const void *ctx, struct agent_config *c)
     NEED_BLOCK(c, addresses, agent_addresses);
     NEED_BLOCK(c, advertise_addrs, agent_addresses);
     NEED_BLOCK(c, limits, agent_limits);
+    NEED_BLOCK(c, tls_config, agent_tls);
     NEED_BLOCK(c, telemetry, agent_telemetry);
     NEED_BLOCK(c, isolation, agent_isolation);
     NEED_BLOCK(c, client, agent_client);

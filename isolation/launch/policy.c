@@ -179,6 +179,10 @@ policy_check(const struct policy *p, struct err *e)
         if ((paths[i].required || !str_empty(paths[i].v)) && !path_ok(paths[i].v))
             return err_set(e, -ERR_INVALID, "policy: %s \"%s\" is not a plain absolute path",
                            paths[i].name, str_or(paths[i].v, ""));
+    for (size_t i = 0; i < p->agent_files.n; i++)
+        if (!path_ok(p->agent_files.v[i]))
+            return err_set(e, -ERR_INVALID, "policy: file \"%s\" is not a plain absolute path",
+                           str_or(p->agent_files.v[i], ""));
     for (size_t i = 0; i < p->allowed_caps.n; i++)
         if (!str_eq(p->allowed_caps.v[i], "all") && caps_from_name(p->allowed_caps.v[i]) < 0)
             return err_set(e, -ERR_INVALID, "policy: unknown capability \"%s\"",

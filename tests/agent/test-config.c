@@ -45,6 +45,61 @@ static const char base[] = "data_dir = \"/var/lib/paddock\"\n"
                            "client { enabled = true\n servers = [\"127.0.0.1:1\"]\n"
                            "  meta { a = \"1\" } }\n";
 
+static int
+load_installed(const void *ctx, struct agent_config **ret, struct err *e)
+{
+    struct config_flags f = {.run_dir = dir};
+    return config_load(ctx, &f, ret, NULL, NULL, e);
+}
+
+/* Root reads the files of the tls block with those that name them; what it could not read is told
+ * by the agent, and what is in one that changed is a change of its key. */
+START_TEST(files_of_the_tls_block_come_with_it)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct agent_config *c = NULL, *again = NULL;
+    struct str_list keys = {NULL, 0};
+    struct err e = ERR_INIT;
+    setup();
+    const char *text = mem_printf(
+        ctx, "%stls { ca_file = \"%s/ca\"\n cert_file = \"%s/both\"\n key_file = \"%s/both\" }\n",
+        base, dir, dir, dir);
+    struct config_flags f = {0};
+    list_add(ctx, f.config, file(ctx, "a.hcl", text));
+    struct policy p = {.run_dir = dir, .agent_gid = getgid()};
+    file(ctx, "both", "two");
+    ck_assert_int_eq(load(ctx, f.config.v[0], &c, &e), 0);
+    p.agent_files = config_tls_files(ctx, c);
+    ck_assert_uint_eq(p.agent_files.n, 2);
+    ck_assert_int_eq(config_files_install(&f, &p, &e), 0);
+    ck_assert_int_lt(load_installed(ctx, &c, &e), 0);
+    ck_assert_msg(strstr(e.text, "/ca\": No such file or directory") != NULL, "%s", e.text);
+    err_clear(&e);
+    file(ctx, "ca", "one");
+    ck_assert_int_eq(config_files_install(&f, &p, &e), 0);
+    ck_assert_msg(load_installed(ctx, &c, &e) == 0, "%s", e.text);
+    ck_assert_str_eq(config_tls_text(c, c->tls_config->ca_file), "one");
+    ck_assert_str_eq(config_tls_text(c, c->tls_config->key_file), "two");
+    file(ctx, "both", "three");
+    ck_assert_int_eq(config_files_install(&f, &p, &e), 0);
+    ck_assert_int_eq(load_installed(ctx, &again, &e), 0);
+    config_changes(ctx, c, again, &keys);
+    ck_assert_uint_eq(keys.n, 2);
+    ck_assert_str_eq(keys.v[0], "tls.cert_file");
+    ck_assert_str_eq(keys.v[1], "tls.key_file");
+    /* nobody is shown what is in them */
+    auto_buf struct buf b = BUF_INIT(1 << 20);
+    json_encode_value(&b, config_value(ctx, again), 0);
+    ck_assert_ptr_nonnull(strstr(buf_str(&b), "/both"));
+    ck_assert_ptr_null(strstr(buf_str(&b), "three"));
+    p.agent_files.n = 1; /* the configuration names one that was not asked for */
+    ck_assert_int_eq(config_files_install(&f, &p, &e), 0);
+    ck_assert_int_lt(load_installed(ctx, &again, &e), 0);
+    ck_assert_msg(strstr(e.text, "nobody has read it") != NULL, "%s", e.text);
+    ck_assert_int_eq(dir_remove(AT_FDCWD, dir, NULL), 0);
+}
+END_TEST
+
 /* Keys are told as files spell them, those that are gone too; what is said otherwise is the same. */
 START_TEST(changes_are_told_by_key)
 {
@@ -461,6 +516,9 @@ START_TEST(what_promises_what_is_not_here_is_refused)
         {"", "plugin \"lxc\" { config { recover_stopped = true } }",
          "there is no such driver in this release, so \"recover_stopped\" is promised in vain"},
         {"", "acl { enabled = true }", "x.hcl:"},
+        {"", "tls { ca_file = \"ca.pem\" }", "tls.ca_file \"ca.pem\" is not an absolute path"},
+        {"", "tls { tls_min_version = \"tls11\" }", "\"tls12\" and \"tls13\" are supported"},
+        {"", "tls { verify_https_client = true }", "verify_https_client = true } needs ca_file"},
     };
     setup();
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -493,7 +551,7 @@ START_TEST(address_templates)
 END_TEST
 
 TEST_SUITE("config", address_templates, drain_on_shutdown, both_syntaxes, an_empty_list_is_not_none,
-           changes_are_told_by_key,
+           changes_are_told_by_key, files_of_the_tls_block_come_with_it,
            directory_merges_in_order, flags_and_dev, refusals_name_the_thing,
            options_of_nomads_drivers, credentials_of_a_plugin, clusters_that_cannot_be_are_refused,
            what_denies_what_is_not_here_holds, what_promises_what_is_not_here_is_refused)
