@@ -25,6 +25,7 @@
 #include "agent/reload.h"
 #include "agent/roles.h"
 #include "agent/selfbox.h"
+#include "agent/tls.h"
 #include "api/terms.h"
 #include "client/client.h"
 #include "common/duration.h"
@@ -37,6 +38,7 @@
 #include "isolation/confine/slice.h"
 #include "isolation/launch/policy.h"
 #include "isolation/supervisor.h"
+#include "net/tls/tls.h"
 
 enum { STOP_MS = 15 * 1000, CGROUP_PATH_MAX = 4096 };
 
@@ -252,6 +254,8 @@ struct run {
     struct loop *loop;
     struct roles *roles;
     struct reload *reload;
+    struct tls *tls; /* NULL: all is plain */
+    struct tls_watch *tls_watch;
     struct logind *logind; /* where tasks are to be drained before the machine goes down */
     bool stopping, leaves;
     struct timer *deadline; /* of stopping */
@@ -373,7 +377,12 @@ static int
 agent_load(void *arg, const void *ctx, struct agent_config **ret, struct err *e)
 {
     struct run *run = arg;
-    return config_load(ctx, &run->cmd->flags, ret, NULL, NULL, e);
+    struct tls *probe = NULL;
+
+    if (config_load(ctx, &run->cmd->flags, ret, NULL, NULL, e) == 0 &&
+        agent_tls_new(*ret, &probe, e) == 0)
+        tls_unref(probe);
+    return e->code;
 }
 
 static void
@@ -515,7 +524,8 @@ run_agent(struct command *c)
         return 1;
     const char *path = mem_printf(c->ctx, "%s/" POLICY_FILE, c->supervised);
     if (policy_load(c->ctx, path, &policy, &e) < 0 ||
-        check_way(policy->data_dir, str_or(policy->agent_user, "?"), &e) < 0) {
+        check_way(policy->data_dir, str_or(policy->agent_user, "?"), &e) < 0 ||
+        agent_tls_new(run.cfg, &run.tls, &e) < 0) {
         notify_failure(mem_printf(c->ctx, "==> %s", e.text));
         return 1;
     }
@@ -533,6 +543,7 @@ run_agent(struct command *c)
                                                           .run_dir = c->supervised,
                                                           .cfg = run.cfg,
                                                           .roles = &run.roles,
+                                                          .tls = run.tls,
                                                           .load = agent_load,
                                                           .arg = &run});
     const struct roles_config rc = {
@@ -542,6 +553,7 @@ run_agent(struct command *c)
         .reload = reload_ask,
         .reload_forget = reload_forget,
         .reload_arg = run.reload,
+        .tls = run.tls,
     };
     run.roles = roles_start(c->ctx, &rc, &e);
     if (run.roles) {
@@ -549,8 +561,10 @@ run_agent(struct command *c)
         notify_ready("Running");
         on_watchdog(&run);
         watch_shutdown(&run);
+        run.tls_watch = tls_watch_start(c->ctx, run.loop, run.cfg);
         selfbox_calls();
         loop_run(run.loop);
+        tls_watch_stop(run.tls_watch);
         logind_stop(run.logind);
         timer_stop(run.deadline);
         timer_stop(run.watchdog);
@@ -562,6 +576,7 @@ run_agent(struct command *c)
         run.status = 1;
     }
     loop_free(run.loop);
+    tls_unref(run.tls);
     return run.status;
 }
 

@@ -14,6 +14,7 @@
 #include "agent/config/config.h"
 #include "agent/limits.h"
 #include "agent/roles.h"
+#include "agent/tls.h"
 #include "api/drivers.h"
 #include "client/client.h"
 #include "common/fd.h"
@@ -29,7 +30,7 @@ struct reload_wait {
     void *arg;
 };
 
-enum { RELOADABLES = 7, KEY_MS = 30 * 1000 };
+enum { RELOADABLES = 8, KEY_MS = 30 * 1000 };
 
 struct reload {
     struct reload_host host;
@@ -106,6 +107,23 @@ apply_encrypt(struct reload *r, void *ctx, const struct agent_config *now)
     rpc_send((*r->host.roles)->api_servers, &q, on_key_installed, NULL);
 }
 
+/* The texts are good: load() has made a struct tls of them. */
+static void
+apply_tls(struct reload *r, void *ctx, const struct agent_config *now)
+{
+    struct err e = ERR_INIT;
+    struct agent_tls *t = codec_clone(ctx, &type_agent_tls, now->tls_config);
+
+    t->enable_http = r->host.cfg->tls_config->enable_http;
+    t->enable_rpc = r->host.cfg->tls_config->enable_rpc;
+    t->rpc_upgrade_mode = r->host.cfg->tls_config->rpc_upgrade_mode;
+    r->host.cfg->tls_config = t;
+    if (agent_tls_renew(r->host.tls, r->host.cfg, &e) < 0)
+        log_error("agent", "the certificates stay as they were", "error", e.text, NULL);
+    (*r->host.roles)->api.tls_end_s = agent_tls_end(r->host.cfg);
+    agent_tls_warn(r->host.cfg);
+}
+
 /* A server that seals already may have one more key; without any, nobody would hear it. */
 static bool
 may_encrypt(const struct reload *r, const struct agent_config *now, const char *key)
@@ -143,6 +161,15 @@ may_isolation(const struct reload *r, const struct agent_config *now, const char
     return true;
 }
 
+/* Whether connections are encrypted is settled by those who listen and dial, once. */
+static bool
+may_tls(const struct reload *r, const struct agent_config *now, const char *key)
+{
+    (void)now;
+    return r->host.tls && !str_eq(key, "tls.http") && !str_eq(key, "tls.rpc") &&
+           !str_eq(key, "tls.rpc_upgrade_mode");
+}
+
 static const struct reloadable {
     const char *key; /* and all below it */
     void (*apply)(struct reload *r, void *ctx, const struct agent_config *now);
@@ -155,6 +182,7 @@ static const struct reloadable {
     {"plugin", apply_plugins, may_plugin},
     {"isolation", apply_isolation, may_isolation},
     {"server.encrypt", apply_encrypt, may_encrypt},
+    {"tls", apply_tls, may_tls},
 };
 
 static const struct reloadable *

@@ -18,6 +18,7 @@ struct reload_host {
     struct loop *loop;
     const char *run_dir;
     struct agent_config *cfg; /* in force: changed in place */
+    struct tls *tls;      /* NULL: all is plain */
     struct roles **roles;     /* NULL before they are started */
     int (*load)(void *arg, const void *ctx, struct agent_config **ret, struct err *e);
     void *arg;

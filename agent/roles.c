@@ -16,6 +16,7 @@
 
 #include "agent/admit.h"
 #include "agent/config/config.h"
+#include "agent/tls.h"
 #include "api/terms.h"
 #include "client/client.h"
 #include "common/clock.h"
@@ -151,7 +152,7 @@ gossip_addr(const struct roles *r)
 {
     const struct agent_config *c = r->rc.cfg;
     const char *bind = config_serf_addr(c);
-    if (c->server->bootstrap_expect > 1 || c->server->plain_rpc || config_is_loopback(bind))
+    if (c->server->bootstrap_expect > 1 || config_rpc_guarded(c) || config_is_loopback(bind))
         return bind;
     return config_is_loopback(r->serf_advertise) && config_is_loopback(r->rpc_advertise)
                ? r->serf_advertise
@@ -184,12 +185,12 @@ listen_to_servers(struct roles *r, struct err *e)
 static int
 hide_from_strangers(struct roles *r, struct err *e)
 {
-    if (r->rc.cfg->server->plain_rpc || config_is_loopback(r->rpc_bind))
+    if (config_rpc_guarded(r->rc.cfg) || config_is_loopback(r->rpc_bind))
         return 0;
     if (gossip_addr(r) == NULL)
-        return config_refuse_plain(e);
+        return config_refuse_plain(r->rc.cfg, e);
     r->rpc_bind = r->rpc_advertise;
-    return config_is_loopback(r->rpc_bind) ? 0 : config_refuse_plain(e);
+    return config_is_loopback(r->rpc_bind) ? 0 : config_refuse_plain(r->rc.cfg, e);
 }
 
 static int
@@ -392,6 +393,7 @@ start_http(struct roles *r, struct err *e)
         .reload_forget = r->rc.reload_forget,
         .reload_arg = r->rc.reload_arg,
         .started_ns = clock_mono_ns(),
+        .tls_end_s = agent_tls_end(c),
     };
     r->api.guard.hosts = c->httpapi_hosts;
     list_add(r, r->api.guard.own, r->name);

@@ -81,6 +81,7 @@ api_ask(struct cmd *c, const char *method, const char *target)
     ask->target = target;
     ask->headers = h;
     ask->n_headers = n;
+    ask->dialer = c->dialer;
     return ask;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/connect.h"
 #include "common/clock.h"
 
 enum { EXIT_UNKNOWN = 127, NAMES_MAX = 128, WORDS_MAX = 3 };
@@ -107,7 +108,7 @@ client_opts(struct cmd *c)
 {
     const struct opt opts[] = {
         {"address", OPT_STRING, &c->address, "<addr>",
-         "Address of the agent, http://host:port or unix:///path (NOMAD_ADDR; default "
+         "Address of the agent, http:// or https://host:port, or unix:///path (NOMAD_ADDR; default "
          "http://127.0.0.1:4646)."},
         {"region", OPT_STRING, &c->region, "<region>",
          "Region to forward to (NOMAD_REGION; default the agent's)."},
@@ -117,14 +118,19 @@ client_opts(struct cmd *c)
         {"no-color", OPT_BOOL, &c->no_color, NULL, "Never colour the output (NOMAD_CLI_NO_COLOR)."},
         {"force-color", OPT_BOOL, &c->force_color, NULL,
          "Colour the output also when it is not a terminal (NOMAD_CLI_FORCE_COLOR)."},
-        {"ca-cert", OPT_STRING, &c->tls_file, "<path>", "Refused: TLS comes in a later release."},
-        {"ca-path", OPT_STRING, &c->tls_file, "<path>", "Refused: TLS comes in a later release."},
-        {"client-cert", OPT_STRING, &c->tls_file, "<path>",
-         "Refused: TLS comes in a later release."},
-        {"client-key", OPT_STRING, &c->tls_file, "<path>",
-         "Refused: TLS comes in a later release."},
-        {"tls-server-name", OPT_STRING, &c->tls_name, "<name>", "Without effect until TLS comes."},
-        {"tls-skip-verify", OPT_BOOL, &c->tls_skip, NULL, "Without effect until TLS comes."},
+        {"ca-cert", OPT_STRING, &c->tls.ca_cert, "<path>",
+         "CAs that may have signed the agent's certificate, for https:// (NOMAD_CACERT; default "
+         "those of this machine)."},
+        {"ca-path", OPT_STRING, &c->tls.ca_path, "<path>",
+         "A directory of files of CAs, where -ca-cert names none (NOMAD_CAPATH)."},
+        {"client-cert", OPT_STRING, &c->tls.cert, "<path>",
+         "Certificate to show to the agent (NOMAD_CLIENT_CERT)."},
+        {"client-key", OPT_STRING, &c->tls.key, "<path>", "Its key (NOMAD_CLIENT_KEY)."},
+        {"tls-server-name", OPT_STRING, &c->tls.name, "<name>",
+         "Name that the agent's certificate must bear (NOMAD_TLS_SERVER_NAME; default the host of "
+         "the address)."},
+        {"tls-skip-verify", OPT_BOOL, &c->tls.skip_verify, NULL,
+         "Take any certificate of the agent, and so of anybody (NOMAD_SKIP_VERIFY)."},
         {0}};
     return mem_dup(c, opts, sizeof(opts));
 }
@@ -260,9 +266,8 @@ cmd_parse(struct cmd *c, const struct opt *opts, const struct cmd_args *want, in
     if (want->client)
         cmd_client_defaults(c);
     set_color(c);
-    if (c->tls_file) {
-        *ret_code = cmd_fail(c, "TLS comes in a later release: leave out the certificate flags and "
-                                "use an http:// address");
+    if (want->client && connect_prepare(c, &e) < 0) {
+        *ret_code = cmd_fail(c, "%s", e.text);
         return false;
     }
     return true;

@@ -46,6 +46,12 @@ typedef int cmd_fetch(const void *ctx, const char *addr, const struct http_ask *
 
 typedef void cmd_complete(struct cmd *c, const struct opt *const *tables, bool verbatim);
 
+/* Paths and words, as they were given. */
+struct cmd_tls {
+    const char *ca_cert, *ca_path, *cert, *key, *name;
+    bool skip_verify;
+};
+
 struct cmd {
     const struct command *command;
     int argc; /* argv[0] is the command */
@@ -56,8 +62,8 @@ struct cmd {
     FILE *in;
     /* global client flags */
     const char *address, *region, *namespace, *token, *http_auth;
-    const char *tls_file, *tls_name;
-    bool tls_skip;
+    struct cmd_tls tls;
+    const struct dialer *dialer; /* of connections to the agent; NULL: plain */
     bool no_color, force_color;
     bool color;
     cmd_fetch *fetch; /* http_fetch, or a test's */

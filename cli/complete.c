@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "cli/api.h"
+#include "cli/connect.h"
 #include "cli/limits.h"
 #include "common/num.h"
 
@@ -142,6 +143,8 @@ complete_command(struct cmd *c, const struct opt *const *tables, bool verbatim)
     }
     if (c->command && parsed) {
         cmd_client_defaults(c);
+        if (connect_prepare(c, &e) < 0)
+            return;
         offer_argument(c, k->word, args.n);
     }
 }

@@ -20,6 +20,7 @@ enum {
     DEATH_LINE_MAX = 300,        /* bytes of each */
     DEATH_TAIL_MAX = 4 << 10,    /* bytes of its end in which they are looked for */
     DEPLOYMENT_ASK_MS = 2000,    /* until job run looks anew at what a deployment has placed */
+    CLI_PEM_MAX = 1 << 20,       /* bytes of a file of certificates, or of all of -ca-path */
     JOBFILE_MAX = 4 << 20,       /* bytes of a job file */
     JOBFILE_GLOB_MAX = 10000,    /* files that fileset() finds */
     JOBFILE_GLOB_DEPTH_MAX = 32, /* directories it goes down */

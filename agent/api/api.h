@@ -41,6 +41,7 @@ struct api {
     void (*reload_forget)(void *arg, void *done_arg);
     void *reload_arg;
     int64_t started_ns;
+    int64_t tls_end_s; /* since the epoch: the agent's certificate, or its CA, ends; 0: none */
     unsigned parsing; /* job files, on worker threads */
     unsigned reading; /* logs and files of other nodes (VERB_LONG) */
 };

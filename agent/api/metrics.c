@@ -373,6 +373,9 @@ metrics_collect(struct request *a)
     metrics_add(g, "nomad.runtime.loop.longest_ms", (double)loop_longest_turn_ns(api->loop) / 1e6);
     metrics_add(g, "nomad.nomad.agent.http.connections",
                 api->http ? (double)http_server_conns(api->http) : 0);
+    if (api->tls_end_s > 0)
+        metrics_add(g, "nomad.tls.certificate.expires_s",
+                    (double)(api->tls_end_s - clock_wall_ns() / NS_PER_S));
     if (api->server)
         add_server(g, api->server);
     if (api->client)

@@ -157,7 +157,7 @@ stats_of(struct request *a)
 {
     struct api *api = a->api;
     struct value *stats = value_map(a), *paddock = value_map(stats);
-    char dur[DURATION_TEXT];
+    char dur[DURATION_TEXT], expires[TIME_TEXT];
 
     routes_agent_set(paddock, "version", api->version);
     routes_agent_set(paddock, "api_release", NOMAD_VERSION);
@@ -166,6 +166,12 @@ stats_of(struct request *a)
         paddock, "uptime",
         duration_format((clock_mono_ns() - api->started_ns) / NS_PER_S * NS_PER_S, dur));
     set_u64(paddock, "http_connections", api->http ? http_server_conns(api->http) : 0);
+    if (api->tls_end_s > 0) {
+        routes_agent_set(paddock, "certificate_expires",
+                         time_format(api->tls_end_s * NS_PER_S, expires));
+        routes_agent_set(paddock, "certificate_days_left",
+                         LOG_I64((api->tls_end_s - clock_wall_ns() / NS_PER_S) / (24 * 60 * 60)));
+    }
     value_map_set(stats, "paddock", paddock);
     if (api->server)
         server_stats(a, stats);

@@ -302,14 +302,34 @@ config_is_loopback(const char *addr)
     return str_prefix(addr, "127.") || str_prefix(addr, "[::1]") || str_eq(addr, "::1");
 }
 
-int
-config_refuse_plain(struct err *e)
+bool
+config_rpc_guarded(const struct agent_config *c)
 {
+    const struct agent_tls *t = c->tls_config;
+
+    return c->server->plain_rpc ||
+           (t && t->enable_rpc && !t->rpc_upgrade_mode && !str_empty(c->server->encrypt_key));
+}
+
+int
+config_refuse_plain(const struct agent_config *c, struct err *e)
+{
+    const struct agent_tls *t = c->tls_config;
+
+    if (t && t->enable_rpc && t->rpc_upgrade_mode)
+        return err_set(e, -ERR_INVALID,
+                       "tls { rpc_upgrade_mode = true } takes plain connections as well: on a "
+                       "network that you trust so long, set server { plain_rpc = true }");
+    if (t && t->enable_rpc)
+        return err_set(e, -ERR_INVALID,
+                       "gossip over UDP is not covered by TLS: give all servers the same key, "
+                       "server { encrypt = \"...\" } (paddock operator gossip keyring generate)");
     return err_set(
-        e, -ERR_UNSUPPORTED,
-        "several servers speak to each other in plain text, and there is no TLS yet: whoever "
-        "is on their network could read and change the state. Bind them to addresses of "
-        "127.0.0.0/8, or, on a network that you trust, set server { plain_rpc = true }");
+        e, -ERR_INVALID,
+        "several servers speak to each other in plain text: whoever is on their network could "
+        "read and change the state. Set tls { rpc = true } with certificates (paddock tls) and "
+        "server { encrypt = \"...\" }, or bind them to addresses of 127.0.0.0/8, or, on a network "
+        "that you trust, set server { plain_rpc = true }");
 }
 
 /* Several servers. */
@@ -333,10 +353,10 @@ check_cluster(const struct agent_config *c, struct err *e)
                        " needs addresses of the other servers: set "
                        "server.server_join.retry_join",
                        s->bootstrap_expect);
-    if (s->plain_rpc ||
+    if (config_rpc_guarded(c) ||
         (config_is_loopback(bound) && (str_empty(told) || config_is_loopback(told))))
         return 0;
-    return config_refuse_plain(e);
+    return config_refuse_plain(c, e);
 }
 
 static int
@@ -364,12 +384,13 @@ check_server(struct looking *k)
         (s->state_max_mb < STATE_MAX_MB_LEAST || s->state_max_mb > STATE_MAX_MB_MOST))
         return err_set(e, -ERR_INVALID, "server.state_max_mb = %" PRId64 " is outside %d..%d",
                        s->state_max_mb, STATE_MAX_MB_LEAST, STATE_MAX_MB_MOST);
-    if (s->bootstrap_expect == 1 && check_joins(s) > 0 && !s->plain_rpc &&
+    if (s->bootstrap_expect == 1 && check_joins(s) > 0 && !config_rpc_guarded(k->c) &&
         !config_is_loopback(config_serf_addr(k->c)))
         list_add(
             k->ctx, *k->warnings,
             "server: addresses to join have no effect: servers speak to each other in plain text, "
-            "and are not to be heard by others unless plain_rpc is set");
+            "and are not to be heard by others without tls { rpc = true } and server.encrypt, or "
+            "plain_rpc");
     return 0;
 }
 

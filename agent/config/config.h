@@ -73,8 +73,11 @@ const char *config_rpc_addr(const struct agent_config *c);
 const char *config_serf_addr(const struct agent_config *c);
 /* "127.0.0.1:4648" and the like. */
 bool config_is_loopback(const char *addr);
-/* The error of a server that strangers could hear speak to others in plain text. */
-int config_refuse_plain(struct err *e);
+/* Strangers on the network of servers read and change nothing: all is encrypted. Or the operator
+ * says that there are none (plain_rpc). */
+bool config_rpc_guarded(const struct agent_config *c);
+/* The error of a server of which that is not so. */
+int config_refuse_plain(const struct agent_config *c, struct err *e);
 
 /* Reads what client.drain_on_shutdown asks for; false: nothing (-dev ends its tasks instead). */
 bool config_drain(const struct agent_config *c, struct drain_spec *ret);

@@ -153,6 +153,8 @@ read_named(const void *ctx, const struct policy *p, struct config_files *ret)
             f->error = "larger than 1 MiB";
         else if (r < 0)
             f->error = mem_strdup(ctx, err_name(r));
+        else if (n == 0)
+            f->error = "empty";
         else if (memchr(text, '\0', n) != NULL)
             f->error = "no text: it holds a zero byte";
         else

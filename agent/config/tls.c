@@ -118,13 +118,10 @@ config_tls_check(struct agent_config *c, struct str_list *warnings, struct err *
 {
     const struct agent_tls *t = c->tls_config;
 
-    (void)warnings;
     if (!t)
         return 0;
-    if (t->enable_http || t->enable_rpc)
-        return err_set(e, -ERR_UNSUPPORTED,
-                       "tls { %s = true } is not supported yet: agents speak in plain text",
-                       t->enable_rpc ? "rpc" : "http");
+    if (t->rpc_upgrade_mode && !t->enable_rpc)
+        list_add(c, *warnings, "tls.rpc_upgrade_mode has no effect without tls { rpc = true }");
     if (!str_empty(t->tls_min_version) && !str_eq(t->tls_min_version, "tls12") &&
         !str_eq(t->tls_min_version, "tls13"))
         return err_set(e, -ERR_UNSUPPORTED,

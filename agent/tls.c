@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * TLS of an agent: see tls.h.
+ */
+#include "agent/tls.h"
+
+#include <string.h>
+
+#include "agent/config/config.h"
+#include "common/clock.h"
+#include "common/duration.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "net/cert/cert.h"
+#include "net/loop.h"
+#include "net/tls/tls.h"
+
+enum { DAY_MS = 24 * 60 * 60 * 1000, DAY_S = 24 * 60 * 60 };
+
+static struct tls_config
+tls_config_of(const struct agent_config *c)
+{
+    const struct agent_tls *t = c->tls_config;
+    return (struct tls_config){
+        .ca = config_tls_text(c, t->ca_file),
+        .cert = config_tls_text(c, t->cert_file),
+        .key = config_tls_text(c, t->key_file),
+        .min_version = t->tls_min_version,
+        .ciphers = t->tls_cipher_suites,
+        .region = c->region,
+        .prefer_own_ciphers = t->tls_prefer_server_cipher_suites,
+        .verify_server_hostname = t->verify_server_hostname,
+        .verify_https_client = t->verify_https_client,
+    };
+}
+
+int
+agent_tls_new(const struct agent_config *c, struct tls **ret, struct err *e)
+{
+    *ret = NULL;
+    if (!c->tls_config || !(c->tls_config->enable_http || c->tls_config->enable_rpc))
+        return 0;
+    struct tls_config tc = tls_config_of(c);
+    *ret = tls_new(&tc, e);
+    return *ret ? 0 : err_prefix(e, "tls");
+}
+
+int
+agent_tls_renew(struct tls *t, const struct agent_config *c, struct err *e)
+{
+    struct tls_config tc = tls_config_of(c);
+    return tls_renew(t, &tc, e);
+}
+
+static bool
+tls_read(const void *ctx, const struct agent_config *c, const char *path, struct cert_list *ret)
+{
+    const char *text = config_tls_text(c, path);
+    return text && cert_read(ctx, text, strlen(text), ret, NULL) == 0;
+}
+
+int64_t
+agent_tls_end(const struct agent_config *c)
+{
+    auto_mem void *tmp = mem_ctx("tls");
+    struct cert_list own = {NULL, 0}, cas = {NULL, 0};
+    int64_t end = INT64_MAX, last = 0;
+
+    if (!c->tls_config || !tls_read(tmp, c, c->tls_config->cert_file, &own))
+        return 0;
+    for (size_t i = 0; i < own.n; i++)
+        end = own.v[i]->until_s < end ? own.v[i]->until_s : end;
+    if (!tls_read(tmp, c, c->tls_config->ca_file, &cas))
+        return end;
+    for (size_t i = 0; i < cas.n; i++)
+        last = cas.v[i]->until_s > last ? cas.v[i]->until_s : last;
+    return last < end ? last : end;
+}
+
+void
+agent_tls_warn(const struct agent_config *c)
+{
+    auto_mem void *tmp = mem_ctx("tls");
+    int64_t end = agent_tls_end(c), left = end - clock_wall_ns() / NS_PER_S;
+
+    if (end > 0 && left < (int64_t)CERT_WARN_DAYS * DAY_S)
+        log_warn("agent",
+                 left < 0 ? "the certificate of the tls block, or its CA, has expired"
+                          : "the certificate of the tls block, or its CA, expires soon",
+                 "expires", cert_time(tmp, end), "days", LOG_I64(left / DAY_S), NULL);
+}
+
+/* --- the watch --- */
+
+struct tls_watch {
+    struct loop *loop;
+    const struct agent_config *c;
+    struct timer *timer;
+};
+
+static void
+on_day(void *arg)
+{
+    struct tls_watch *w = arg;
+
+    w->timer = timer_start(w->loop, DAY_MS, on_day, w);
+    agent_tls_warn(w->c);
+}
+
+struct tls_watch *
+tls_watch_start(const void *ctx, struct loop *loop, const struct agent_config *c)
+{
+    struct tls_watch *w = mem_new(ctx, struct tls_watch);
+    *w = (struct tls_watch){.loop = loop, .c = c};
+    on_day(w);
+    return w;
+}
+
+void
+tls_watch_stop(struct tls_watch *w)
+{
+    if (w)
+        timer_stop(TAKE(w->timer));
+}
