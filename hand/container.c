@@ -50,7 +50,8 @@ struct container {
     bool behind;             /* ... to begin with: what comes was left */
     bool lingered;
     bool ended, drained, told, failing;
-    bool away; /* its engine went away while it ran */
+    bool away;     /* its engine went away while it ran */
+    uint64_t ends; /* of h, when its end was asked for */
 };
 
 static void ask_end(void *arg);
@@ -199,6 +200,7 @@ on_inspected(void *arg, int status, const struct value *doc, const struct err *e
         end_later(c);
         return;
     }
+    c->away |= c->ends != c->h->ends; /* another engine says so */
     c->state = s;
     c->image = mem_strndup(c, document_text(doc, "Image"), HAND_ID_MAX);
     if (c->away && str_empty(s.taken_by) && !engine_is_podman(c->h)) /* whose do not need it */
@@ -240,6 +242,8 @@ ask_end(void *arg)
     struct container *c = arg;
     auto_mem void *tmp = mem_ctx("target");
     c->end_again = NULL;
+    witness_keep(c->h);
+    c->ends = c->h->ends;
     c->end = engine_ask(
         c->h, &(struct engine_ask){
                   .method = "POST",

@@ -41,6 +41,8 @@ struct hand { /* for one engine */
     struct images *images;
     struct credentials *credentials; /* NULL: the operator has given none */
     struct transfer *transfers;      /* images on their way */
+    struct engine_call *witness;     /* NULL: none is there */
+    uint64_t ends;                   /* how often the engine went away under its witness */
     int pause_tar;                   /* image of a group's network, pause_len bytes */
     size_t pause_len;
 };
@@ -213,6 +215,10 @@ bool leftover_owned(const struct hand *h, const char *alloc); /* the allocation 
  * has gone. */
 void leftover_drop(struct hand *h, const char *id);
 void leftover_watch(struct hand *h, const char *id, const char *alloc);
+
+/* --- witness.c --- */
+/* Sees to it that the engine's end is noticed: h->ends counts them. Idempotent. */
+void witness_keep(struct hand *h);
 
 /* --- container.c --- */
 struct container;

@@ -3,13 +3,17 @@
 import glob
 import os
 import signal
+import socket
 import subprocess
+import sys
 import tempfile
 import time
 
 from paddock_test import need
 
 BUSYBOX = "/bin/busybox"
+TAKES_FD = ("import os, sys; os.dup2(int(sys.argv[1]), 3); os.environ.update(LISTEN_FDS=\"1\", LISTEN_PID=str(os.getpid())); "
+            "os.execv(sys.argv[2], sys.argv[2:])")
 
 
 def busybox_root(where):
@@ -43,7 +47,7 @@ def end_all(where):
 
 
 class Docker:
-    def __init__(self, *options, disk=None):
+    def __init__(self, *options, disk=None, held=False):
         self.disk = disk  # its images and containers are on one so small: "32m"
         self.options = " ".join(options)
         for program in ("/usr/sbin/dockerd", BUSYBOX):
@@ -51,17 +55,25 @@ class Docker:
         self.dir = tempfile.mkdtemp(prefix="paddock-docker-", dir="/var/tmp")  # overlayfs wants a real file system
         self.socket, self.proc, self.served = f"{self.dir}/docker.sock", None, None
         self.cgroup = os.path.basename(self.dir)
+        self.held = None
+        if held:  # as systemd holds it: the socket is there before the engine, and after it
+            self.held = socket.socket(socket.AF_UNIX)
+            self.held.bind(self.socket)
+            self.held.listen(64)
 
     def start(self):
         addresses = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=True).stdout.split()
         own = "".join(f"ip addr add {a}/32 dev lo; " for a in addresses if ":" not in a)  # ports are bound to them
         small = f"mkdir -p {self.dir}/data && mount -t tmpfs -o size={self.disk} none {self.dir}/data && " if self.disk else ""
-        script = (f"ip link set lo up; {own}{small}exec /usr/sbin/dockerd -H unix://{self.socket} --data-root {self.dir}/data "
+        begin, where = "/usr/sbin/dockerd", f"unix://{self.socket}"
+        if self.held:
+            begin, where = f"{sys.executable} -c '{TAKES_FD}' {self.held.fileno()} /usr/sbin/dockerd", "fd://"
+        script = (f"ip link set lo up; {own}{small}exec {begin} -H {where} --data-root {self.dir}/data "
                   f"--exec-root {self.dir}/exec --pidfile {self.dir}/pid --bip 10.213.0.1/24 "
                   f"--cgroup-parent /{self.cgroup} {self.options}")
         self.proc = subprocess.Popen(["unshare", "-n", "-m", "--propagation", "private", "sh", "-c", script],
                                      stdout=open(f"{self.dir}/log", "ab"), stderr=subprocess.STDOUT,
-                                     stdin=subprocess.DEVNULL, start_new_session=True)
+                                     stdin=subprocess.DEVNULL, start_new_session=True, pass_fds=[self.held.fileno()] if self.held else [])
         end = time.monotonic() + 40
         while self.run("version", check=False).returncode != 0:
             log = open(f"{self.dir}/log", errors="replace").read().strip().splitlines()[-1:]
