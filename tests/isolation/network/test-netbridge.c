@@ -336,7 +336,7 @@ START_TEST(what_is_taken_is_refused)
     ck_assert(!netrig_has_record(&s, rig_id));
     rig_kill(&s, SIGUSR1);
     ck_assert_int_eq(elements("ports"), 2);
-    rig_stop(&r); /* both had one cgroup, and the last one takes it away */
+    rig_stop(&r);
     rig_stop(&s);
     ck_assert_uint_eq(interfaces(), 0);
 }

@@ -175,6 +175,7 @@ class WebSocket:
 
 class Agent:
     """One `paddock agent`: as root the supervisor with warden and agent below it."""
+    host = "127.0.0.1"
 
     def __init__(self, config="", log="DEBUG", dev=False, mode="both", servers=None, name="test"):
         self.dir = tempfile.mkdtemp(prefix="paddock-sys-")
@@ -254,7 +255,7 @@ advertise {{
             time.sleep(0.02)
 
     def request(self, method, path, body=None, timeout=70):
-        c = http.client.HTTPConnection("127.0.0.1", self.http, timeout=timeout)
+        c = http.client.HTTPConnection(self.host, self.http, timeout=timeout)
         try:
             if body is not None and not isinstance(body, (bytes, str)):
                 body = json.dumps(body)
