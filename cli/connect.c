@@ -102,6 +102,7 @@ connect_prepare(struct cmd *c, struct err *e)
     struct tls_config tc = {.quiet = true};
     const struct cmd_tls *t = &c->tls;
 
+    c->dialer = NULL;
     if (!str_prefix(c->address, "https://"))
         return 0;
     if (connect_defaults(c, e) < 0 || read_pem(c, "ca-cert", t->ca_cert, &tc.ca, e) < 0 ||

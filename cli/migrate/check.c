@@ -4,6 +4,7 @@
  */
 #include <unistd.h>
 
+#include "cli/connect.h"
 #include "cli/migrate/migrate.h"
 
 enum { EXIT_UNREADABLE = 255 };
@@ -90,13 +91,20 @@ static int
 check_source(struct cmd *c, const struct jobfile_opts *o, const char *source,
              struct checked_list *l)
 {
+    struct err e = ERR_INIT;
+
     if (access(source, F_OK) == 0)
         return check_files(c, o, source, l);
     if (!strchr(source, ':')) {
-        cmd_fail(c, "\"%s\" is no file, no directory and no address (http://host:port)", source);
+        cmd_fail(c, "\"%s\" is no file, no directory and no address (http:// or https://host:port)",
+                 source);
         return -1;
     }
     c->address = strstr(source, "://") ? source : mem_printf(c, "http://%s", source);
+    if (connect_prepare(c, &e) < 0) {
+        cmd_fail(c, "%s", e.text);
+        return -1;
+    }
     return check_cluster(c, l);
 }
 

@@ -31,15 +31,17 @@ check_agent(struct cmd *c, struct checked *k, const struct value *self)
         {"ACL", "Enabled",
          "access control is on, and is not in this release: everybody may do everything",
          "keep the API from those who must not use it"},
-        {"TLSConfig", "EnableHTTP", "HTTPS is on, and is not in this release",
-         "put a proxy in front"},
-        {"TLSConfig", "EnableRPC", "TLS between agents is on, and is not in this release",
-         "keep the agents in a network of their own"},
     };
+    static const char *const tls[] = {"EnableHTTP", "EnableRPC"};
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (cluster_on(cluster_member(config, rows[i].block, rows[i].key)))
             checked_add(c, k, MIGRATE_REFUSED, NULL, rows[i].text, rows[i].fix);
+    for (size_t i = 0; i < ARRAY_LEN(tls); i++)
+        if (cluster_on(cluster_member(config, "TLSConfig", tls[i])))
+            checked_add(c, k, MIGRATE_UNCHANGED, NULL,
+                        str_eq(tls[i], "EnableRPC") ? "TLS between agents is on" : "HTTPS is on",
+                        "take the tls block and its files along; paths are absolute");
 }
 
 /* Drivers that nodes have and this release has not. */

@@ -163,7 +163,8 @@ START_TEST(a_running_nomad_is_asked)
     "\"Config\":{\"command\":\"/bin/"                                                              \
     "true\"},\"Identity\":{\"Name\":\"default\",\"Audience\":[\"nomadproject.io\"]}}]}]"
     fake_answers((const struct answer[]){
-        {"GET /v1/agent/self", 200, "{\"config\":{\"ACL\":{\"Enabled\":true}}}"},
+        {"GET /v1/agent/self", 200, "{\"config\":{\"ACL\":{\"Enabled\":true},"
+         "\"TLSConfig\":{\"EnableHTTP\":true,\"EnableRPC\":false}}}"},
         {"GET /v1/nodes", 200,
          "[{\"ID\":\"" NODE_ID "\",\"Name\":\"n\",\"Drivers\":{\"lxc\":{\"Healthy\":true}}}]"},
         {"GET /v1/namespaces", 200, "[{\"Name\":\"default\"},{\"Name\":\"team\"}]"},
@@ -177,6 +178,8 @@ START_TEST(a_running_nomad_is_asked)
         {NULL, 0, NULL}});
     ck_assert_int_eq(fake_run("migrate check http://127.0.0.1:4646"), 2);
     says("refused: access control is on");
+    says("note: HTTPS is on");
+    ck_assert_ptr_null(strstr(fake_out(), "TLS between agents"));
     says("note: nodes have the driver \"lxc\"");
     says("namespace \"team\" has to be made");
     says("job \"a\": unchanged\n");
