@@ -18,11 +18,23 @@
 
 enum { DAY_MS = 24 * 60 * 60 * 1000, DAY_S = 24 * 60 * 60 };
 
+/* A server whose certificate is another's would be refused by all others. */
+static const char *
+tls_own_name(const void *ctx, const struct agent_config *c)
+{
+    const struct agent_tls *t = c->tls_config;
+    bool server = c->server != NULL && c->server->enabled;
+    return server && t->enable_rpc && t->verify_server_hostname
+               ? mem_printf(ctx, "server.%s.nomad", str_or(c->region, "global"))
+               : NULL;
+}
+
 static struct tls_config
-tls_config_of(const struct agent_config *c)
+tls_config_of(const void *ctx, const struct agent_config *c)
 {
     const struct agent_tls *t = c->tls_config;
     return (struct tls_config){
+        .own_name = tls_own_name(ctx, c),
         .ca = config_tls_text(c, t->ca_file),
         .cert = config_tls_text(c, t->cert_file),
         .key = config_tls_text(c, t->key_file),
@@ -41,7 +53,8 @@ agent_tls_new(const struct agent_config *c, struct tls **ret, struct err *e)
     *ret = NULL;
     if (!c->tls_config || !(c->tls_config->enable_http || c->tls_config->enable_rpc))
         return 0;
-    struct tls_config tc = tls_config_of(c);
+    auto_mem void *tmp = mem_ctx("tls");
+    struct tls_config tc = tls_config_of(tmp, c);
     *ret = tls_new(&tc, e);
     return *ret ? 0 : err_prefix(e, "tls");
 }
@@ -49,7 +62,8 @@ agent_tls_new(const struct agent_config *c, struct tls **ret, struct err *e)
 int
 agent_tls_renew(struct tls *t, const struct agent_config *c, struct err *e)
 {
-    struct tls_config tc = tls_config_of(c);
+    auto_mem void *tmp = mem_ctx("tls");
+    struct tls_config tc = tls_config_of(tmp, c);
     return tls_renew(t, &tc, e);
 }
 

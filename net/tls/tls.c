@@ -122,6 +122,11 @@ set_own(const void *ctx, const struct tls_config *cfg, const struct cert_list *c
     s.key = key;
     if (tls_judge(ctx, &s, e) < 0)
         return e->code;
+    if (!str_empty(cfg->own_name) && !cert_has_name(s.chain.v[0], cfg->own_name))
+        return err_set(e, -ERR_INVALID,
+                       "cert_file: certificate \"%s\" is not for %s, as which others would refuse "
+                       "this agent: make one (paddock tls cert create)",
+                       s.chain.v[0]->name, cfg->own_name);
     bool ok = SSL_CTX_use_certificate(to, s.chain.v[0]->x509) == 1 &&
               SSL_CTX_use_PrivateKey(to, key->key) == 1;
     for (size_t i = 1; ok && i < s.chain.n; i++)

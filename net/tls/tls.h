@@ -33,6 +33,7 @@ struct tls_config {
     const char *min_version; /* "tls12", "tls13"; NULL: "tls12" */
     const char *ciphers;     /* of TLS 1.2, Nomad's names with commas; NULL: ours */
     const char *region;      /* the own one; NULL: "global" */
+    const char *own_name;    /* a name that the own certificate must bear; NULL: any */
     bool prefer_own_ciphers;
     bool verify_server_hostname;
     bool verify_https_client;

@@ -350,7 +350,9 @@ join_told(struct join *j, const struct err *e)
         j->why = *e;
     if (j->done || g->closing)
         return;
-    j->failed++;
+    if (j->failed++ == 0 && e->code == -ERR_FORBIDDEN)
+        log_warn("serf", "this server is refused where it is to join", "server", j->addr, "why",
+                 e->text, NULL);
     if (j->configured && all_have_failed(g)) {
         g->o.alone(g->o.arg, &j->why);
         return;

@@ -723,6 +723,9 @@ START_TEST(texts_are_judged)
         {{.ca = ca.cert, .cert = server.cert, .key = client.key}, "the key is not that of"},
         {{.ca = ca.cert, .cert = expired.cert, .key = expired.key}, "has expired"},
         {{.ca = ca.cert, .cert = stranger.cert, .key = stranger.key}, "which is not among the CAs"},
+        {{.ca = ca.cert, .cert = client.cert, .key = client.key, .own_name = GLOBAL},
+         "\"client.global.nomad\" is not for server.global.nomad"},
+        {{.ca = ca.cert, .cert = server.cert, .key = server.key, .own_name = GLOBAL}, NULL},
         {{.ca = ca.cert, .min_version = "tls11"}, "tls_min_version \"tls11\""},
         {{.ca = ca.cert, .ciphers = "TLS_RSA_WITH_AES_128_CBC_SHA"}, "unknown or weak"},
         {{.ca = ca.cert, .ciphers = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,"
