@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Namespaces (see namespace.h), and what may be stored of one.
+ * Namespaces and their quotas (see namespace.h), and what may be stored of either.
  */
 #include "api/namespace.h"
 
-#include <string.h>
+#include <inttypes.h>
 
 #include "api/limits.h"
 #include "api/object.h"
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/str.h"
-
-static bool
-name_is_valid(const char *name)
-{
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
-    size_t n = strspn(str_or(name, ""), allowed);
-
-    return n > 0 && n <= OBJECT_NAME_MAX && name[n] == '\0';
-}
 
 static int
 check_claims(const struct str_map *required, const struct str_map *optional, struct err *e)
@@ -38,14 +29,9 @@ namespace_check(const struct namespace *n, bool deleted, struct err *e)
         return !str_eq(n->name, NS_DEFAULT)
                    ? 0
                    : err_set(e, -ERR_INVALID, "can not delete default namespace");
-    if (!name_is_valid(n->name))
-        return err_set(e, -ERR_INVALID,
-                       "Invalid namespace \"%.128s\": invalid name \"%.128s\". A name has 1 to %d "
-                       "letters, digits and '-'",
-                       str_or(n->name, ""), str_or(n->name, ""), OBJECT_NAME_MAX);
-    if (!str_empty(n->quota))
-        err_set(e, -ERR_INVALID, "quota is of Nomad Enterprise: leave it out");
-    else if (n->vault_configuration != NULL || n->consul_configuration != NULL)
+    if (object_check_name(n->name, e) < 0)
+        return err_prefix(e, "Invalid namespace \"%.128s\"", str_or(n->name, ""));
+    if (n->vault_configuration != NULL || n->consul_configuration != NULL)
         err_set(e, -ERR_INVALID, "vault and consul have no effect in this release: remove them");
     else if (object_check_texts(n->description, &n->meta, e) == 0)
         (void)check_claims(&n->required_extra_claims, &n->optional_extra_claims, e);
@@ -138,4 +124,87 @@ namespace_admits(const void *ctx, const struct namespace *n, const struct job *j
     admit_pool(ctx, n, j, errors);
     for (size_t i = 0; n->capabilities != NULL && i < j->task_groups.n; i++)
         admit_group(ctx, n, j->task_groups.v[i], errors);
+}
+
+/* --- quotas --- */
+
+static int
+check_limit(const struct quota_limit *l, struct err *e)
+{
+    const struct quota_resources *r = l->region_limit;
+
+    if (l->variables_limit != 0)
+        return err_set(e, -ERR_INVALID, "variables_limit has no effect in this release: remove it");
+    if (r != NULL && (r->cores != 0 || r->memory_max_mb != 0 || r->devices != NULL ||
+                      r->numa != NULL || r->node_pools != NULL || r->storage != NULL))
+        return err_set(e, -ERR_INVALID,
+                       "cores, memory_max, devices, numa, node pools and storage have no limit in "
+                       "this release: use cpu, memory and count");
+    return 0;
+}
+
+int
+quota_check(const struct quota *q, bool deleted, struct err *e)
+{
+    if (deleted)
+        return 0;
+    if (object_check_name(q->name, e) == 0 && object_check_texts(q->description, NULL, e) == 0 &&
+        q->limits.n == 0)
+        err_set(e, -ERR_INVALID, "at least one limit is wanted");
+    for (size_t i = 0; i < q->limits.n && e->code == 0; i++) {
+        if (str_empty(q->limits.v[i]->region))
+            err_set(e, -ERR_INVALID, "a limit names no region");
+        for (size_t k = 0; k < i && e->code == 0; k++)
+            if (str_eq(q->limits.v[k]->region, q->limits.v[i]->region))
+                err_set(e, -ERR_INVALID, "region \"%s\" has more than one limit",
+                        q->limits.v[i]->region);
+        if (e->code == 0)
+            (void)check_limit(q->limits.v[i], e);
+    }
+    return e->code == 0 ? 0 : err_prefix(e, "Invalid quota \"%.128s\"", str_or(q->name, ""));
+}
+
+static int64_t
+limit_of(int64_t said)
+{
+    return said == 0 ? INT64_MAX : said < 0 ? 0 : said;
+}
+
+struct quota_use
+quota_limit(const struct quota *q, const char *region)
+{
+    static const struct quota_resources none;
+    const struct quota_resources *r = &none;
+
+    for (size_t i = 0; i < q->limits.n; i++)
+        if (str_eq(q->limits.v[i]->region, region) && q->limits.v[i]->region_limit != NULL)
+            r = q->limits.v[i]->region_limit;
+    return (struct quota_use){limit_of(r->count), limit_of(r->cpu), limit_of(r->memory_mb)};
+}
+
+void
+quota_add(struct quota_use *to, const struct quota_use *more, int64_t sign)
+{
+    to->count += sign * more->count;
+    to->cpu += sign * more->cpu;
+    to->mem += sign * more->mem;
+}
+
+struct str_list
+quota_exceeded(const void *ctx, const struct quota_room *q, const struct quota_use *more)
+{
+    const struct {
+        const char *what;
+        int64_t used, more, limit;
+    } rows[] = {{"count", q->used.count, more->count, q->limit.count},
+                {"cpu", q->used.cpu, more->cpu, q->limit.cpu},
+                {"memory", q->used.mem, more->mem, q->limit.mem}};
+    struct str_list why = {NULL, 0};
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].more > 0 && rows[i].used + rows[i].more > rows[i].limit)
+            list_add(ctx, why,
+                     mem_printf(ctx, "%s exhausted (%" PRId64 " needed > %" PRId64 " limit)",
+                                rows[i].what, rows[i].used + rows[i].more, rows[i].limit));
+    return why;
 }

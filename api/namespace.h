@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Namespaces: what the jobs of one may be. Pure.
+ * Namespaces: what the jobs of one may be; and quotas: how much the allocations of the namespaces
+ * that name one may hold together, in a region. As on its node an allocation counts until its
+ * client has ended it. Pure.
  */
 #ifndef PADDOCK_API_NAMESPACE_H
 #define PADDOCK_API_NAMESPACE_H
@@ -13,5 +15,25 @@ void namespace_defaults(const struct namespace *n, struct job *j);
  * of the groups' networks, the node pool. */
 void namespace_admits(const void *ctx, const struct namespace *n, const struct job *j,
                       struct str_list *errors);
+
+/* --- quotas --- */
+/* Allocations, MHz, MB. */
+struct quota_use {
+    int64_t count, cpu, mem;
+};
+/* A quota as a scheduler sees it. */
+struct quota_room {
+    const char *name;
+    struct quota_use limit; /* INT64_MAX: none */
+    struct quota_use used;
+};
+
+/* Returns the limits that hold in the region. */
+struct quota_use quota_limit(const struct quota *q, const char *region);
+/* Adds `more`, `sign` times. */
+void quota_add(struct quota_use *to, const struct quota_use *more, int64_t sign);
+/* Says what of the limits `more` would exceed, in words owned by ctx; an empty list: nothing. */
+struct str_list quota_exceeded(const void *ctx, const struct quota_room *q,
+                               const struct quota_use *more);
 
 #endif

@@ -25,8 +25,11 @@ struct object_kind {
 const struct object_kind *object_kind_of(enum rpc_id id);
 
 /* Checks what all kinds have: at most OBJECT_TEXT_MAX bytes of a description, OBJECT_META_MAX
- * entries and OBJECT_META_BYTES_MAX bytes of metadata. */
+ * entries and OBJECT_META_BYTES_MAX bytes of metadata (NULL: it has none). */
 int object_check_texts(const char *description, const struct str_map *meta, struct err *e);
+
+/* Checks a name of 1 to OBJECT_NAME_MAX letters, digits and '-'. */
+int object_check_name(const char *name, struct err *e);
 
 /* The checks of the kinds, a function each. */
 #define OBJECT(TABLE, id, type, ...)                                                               \

@@ -106,7 +106,6 @@ of_nomad(const char *name)
                                         "operator snapshot",
                                         "operator utilization",
                                         "plugin",
-                                        "quota",
                                         "recommendation",
                                         "scaling",
                                         "sentinel",

@@ -54,7 +54,6 @@ static const struct {
     {VERB_ANY, "/.well-known/openid-configuration", NULL, "the identity of workloads"},
     /* Enterprise */
     {VERB_ANY, "/v1/sentinel/", "", NULL},
-    {VERB_ANY, "/v1/quota", "", NULL},
     {VERB_ANY, "/v1/recommendation", "", NULL},
     {VERB_ANY, "/v1/operator/license", NULL, NULL},
     {VERB_ANY, "/v1/operator/utilization", NULL, NULL},

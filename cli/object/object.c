@@ -222,6 +222,8 @@ object_info(struct cmd *c, const struct kind *k)
         namespace_print(c, obj);
         return 0;
     }
+    if (k->type == &type_quota)
+        return quota_print(c, obj);
     print_plain(c, k->type, obj, true);
     print_parts(c, k->type, obj);
     return 0;
@@ -327,7 +329,7 @@ object_apply(struct cmd *c, const struct kind *k)
     const struct opt of_names[] = {
         of_files[0],
         {"description", OPT_STRING, &description, "<text>", "Its description."},
-        {"quota", OPT_STRING, &quota, "<name>", "Its quota, which servers refuse."},
+        {"quota", OPT_STRING, &quota, "<name>", "The quota of its allocations."},
         {0}};
     void *obj = NULL;
     int rc;
@@ -377,3 +379,4 @@ object_delete(struct cmd *c, const struct kind *k)
 API_OBJECTS(OBJECT)
 #undef OBJECT
 VERB(namespace, inspect)
+VERB(quota, inspect)

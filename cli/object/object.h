@@ -31,5 +31,7 @@ const void *object_find(struct cmd *c, const struct type *t, const char *prefix)
 
 /* Prints it for people (cli/object/namespace.c). */
 void namespace_print(struct cmd *c, const struct namespace *n);
+/* The same, with what is used of its limits; the command's code (cli/object/quota.c). */
+int quota_print(struct cmd *c, const struct quota *q);
 
 #endif

@@ -153,6 +153,10 @@ void entry_put_object(struct apply *a, enum state_table table, const struct type
                             struct str_list *why);
 API_KEPT_OBJECTS(KEPT)
 #undef KEPT
+/* Refuses the entry when the object may not be stored as the state is. */
+#define CHECKED(TABLE, type) int entry_refuses_##type(struct apply *a, const struct type *obj);
+API_CHECKED_OBJECTS(CHECKED)
+#undef CHECKED
 
 /* GC of a node (rule S14), if it may go. */
 void entry_reap_node(struct apply *a, const char *id, int64_t down_before);

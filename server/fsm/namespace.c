@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state machine: namespaces: those that are there from the start, and who keeps one. What jobs
- * of one may be is api/namespace.h's.
+ * The state machine: namespaces: those that are there from the start, their quotas, who keeps one.
+ * What jobs of one may be is api/namespace.h's.
  */
 #include "server/fsm/fsm_int.h"
 
@@ -28,6 +28,32 @@ entry_make_namespaces(struct apply *a)
     for (size_t i = 0; i < names.n; i++)
         if (!str_eq(names.v[i].k, NS_DEFAULT))
             make_namespace(a, names.v[i].k, NULL);
+}
+
+/* --- quotas --- */
+
+int
+entry_refuses_namespace(struct apply *a, const struct namespace *n)
+{
+    if (str_empty(n->quota) ||
+        state_row_bytes(a->t, STATE_QUOTAS, (struct state_key){.a = n->quota}) > 0)
+        return 0;
+    return entry_refuse(a, -ERR_INVALID,
+                        "namespace \"%s\" names quota \"%.128s\", which does not exist: apply the "
+                        "quota first",
+                        n->name, n->quota);
+}
+
+void
+entry_keeps_quota(struct apply *a, const char *name, const char *region, struct str_list *why)
+{
+    struct state_iter *it = state_ids(a->t, a->tmp, STATE_NAMESPACES, NULL);
+
+    for (struct namespace *n; (n = state_next(it, a->tmp)) != NULL; talloc_free(n))
+        if (str_eq(n->quota, name))
+            list_add(a->tmp, *why,
+                     mem_printf(a->tmp, "quota \"%s\" is used by namespace \"%s\" in region %s",
+                                name, n->name, region));
 }
 
 /* --- deletion --- */

@@ -15,6 +15,22 @@ static keeps_fn *const keeps[STATE_TABLES] = {
 #undef KEPT
 };
 
+typedef int refuses_fn(struct apply *a, const void *obj);
+
+#define CHECKED(TABLE, type)                                                                       \
+    static int refuses_##type(struct apply *a, const void *obj)                                    \
+    {                                                                                              \
+        return entry_refuses_##type(a, obj);                                                       \
+    }
+API_CHECKED_OBJECTS(CHECKED)
+#undef CHECKED
+
+static refuses_fn *const refuses[STATE_TABLES] = {
+#define CHECKED(TABLE, type) [STATE_##TABLE] = refuses_##type,
+    API_CHECKED_OBJECTS(CHECKED)
+#undef CHECKED
+};
+
 void
 fsm_object_uses(struct state_txn *t, void *ctx, enum state_table table, const char *name,
                 const char *region, struct str_list *why)
@@ -29,6 +45,9 @@ static int
 put_objects(struct apply *a, enum state_table table, const struct type *t,
             const struct object_list *l)
 {
+    for (size_t i = 0; refuses[table] != NULL && i < l->n; i++)
+        if (refuses[table](a, l->v[i]) < 0)
+            return a->res->err.code;
     for (size_t i = 0; i < l->n; i++)
         entry_put_object(a, table, t, codec_clone(a->ctx, t, l->v[i]));
     return 0;

@@ -17,7 +17,8 @@ struct entry {
     UT_hash_handle hh;
 };
 
-/* When a class last gained capacity. */
+/* When a class, or QUOTA_MARK and the name of a quota, last gained capacity. */
+#define QUOTA_MARK "\n" /* no class begins so */
 struct gain {
     char *class;
     uint64_t index;
@@ -100,8 +101,12 @@ blocked_clear(struct blocked *b)
 static bool
 may_use(const struct evaluation *e, const char *class)
 {
+    if (class[0] == QUOTA_MARK[0])
+        return str_eq(e->quota_limit_reached, class + 1);
     if (e->escaped_computed_class)
         return true;
+    if (!str_empty(e->quota_limit_reached) && e->class_eligibility.n == 0)
+        return false;
     __auto_type c = map_get(e->class_eligibility, class);
     return c == NULL || c->v;
 }
@@ -197,6 +202,15 @@ blocked_capacity(struct blocked *b, const char *class, uint64_t index)
     HASH_ITER(hh, b->entries, x, nx)
         if (may_use(x->e, class))
             blocked_release(b, x);
+}
+
+void
+blocked_quota(struct blocked *b, const char *quota, uint64_t index)
+{
+    char *mark = mem_printf(b, QUOTA_MARK "%s", quota);
+
+    blocked_capacity(b, mark, index);
+    talloc_free(mark);
 }
 
 void

@@ -28,6 +28,9 @@ void blocked_clear(struct blocked *b);
 void blocked_add(struct blocked *b, const struct evaluation *e, int64_t now_ms);
 /* Capacity of a class appeared at `index`. */
 void blocked_capacity(struct blocked *b, const char *computed_class, uint64_t index);
+/* The quota has more room, or another limit, since `index`. An evaluation that waits for a quota
+ * alone is released by nothing else. */
+void blocked_quota(struct blocked *b, const char *quota, uint64_t index);
 /* The job's work is done, or its evaluation was cancelled. */
 void blocked_untrack(struct blocked *b, const char *ns, const char *job_id);
 

@@ -170,6 +170,26 @@ capacity_of_row(struct leader *l, uint32_t row, uint64_t index)
 }
 
 static void
+quota_gains(struct leader *l, const char *quota, uint64_t index)
+{
+    if (l->leading && quota != NULL)
+        blocked_quota(l->blocked, quota, index);
+}
+
+/* An evaluation does not wait for the quota that the namespace had. */
+static void
+seen_namespace(struct leader *l, const struct namespace *n, bool gone, uint64_t index)
+{
+    ASSERT(!str_empty(n->name));
+    quota_gains(l, live_quota(l->live, n->name), index);
+    if (gone)
+        live_namespace_gone(l->live, n->name);
+    else
+        live_namespace(l->live, n);
+    quota_gains(l, live_quota(l->live, n->name), index);
+}
+
+static void
 seen_alloc(struct leader *l, const struct allocation *a, uint64_t index)
 {
     struct usage u;
@@ -178,6 +198,7 @@ seen_alloc(struct leader *l, const struct allocation *a, uint64_t index)
     live_alloc(l->live, a, index);
     if (!held || !alloc_client_terminal(a))
         return;
+    quota_gains(l, live_quota(l->live, a->namespace), index);
     uint32_t row = node_table_find(l->live->nodes, a->node_id);
     if (row != NODES_NONE)
         capacity_of_row(l, row, index);
@@ -203,6 +224,12 @@ row_on_entry(struct leader *l, uint64_t index, const struct intent *in,
     seen_alloc(l, a, index);
     FSM_EACH(res, ALLOCS, DELETED, a)
     live_alloc_gone(l->live, a->id, index);
+    FSM_EACH (res, NAMESPACES, STORED, n)
+        seen_namespace(l, n, false, index);
+    FSM_EACH (res, NAMESPACES, DELETED, n)
+        seen_namespace(l, n, true, index);
+    FSM_EACH (res, QUOTAS, STORED, q)
+        quota_gains(l, q->name, index);
 }
 
 static void

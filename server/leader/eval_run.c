@@ -234,7 +234,7 @@ run_work(void *arg)
     struct sched_in in = {
         .view = &v.view, .eval = r->eval, .now = env_wall_ns(r->l->env), .rng = &rng};
 
-    sched_view_init(&v, r->ctx, r->txn, r->nodes);
+    sched_view_init(&v, r->ctx, r->txn, r->nodes, r->quota);
     r->snapshot_index = v.view.index;
     int64_t start = env_mono_ns(r->l->env);
     r->out = sched_attempt(r->ctx, &in);
@@ -246,6 +246,12 @@ run_work(void *arg)
     state_read_end(TAKE(r->txn));
     if (!server_post_apply(r->l->s, run_scheduled, r))
         run_free(r);
+}
+
+static const struct quota_room *
+run_quota(struct run *r, struct state_txn *t)
+{
+    return quota_room_of(r->ctx, t, r->l->live, server_cfg(r->l->s)->region, r->eval->namespace);
 }
 
 static void
@@ -262,6 +268,7 @@ run_attempt(struct run *r)
     /* snapshot and table are of the same moment: between two applies */
     r->txn = server_read_begin(l->s, r->ctx);
     r->nodes = node_table_copy(r->ctx, l->live->nodes);
+    r->quota = run_quota(r, r->txn);
     if (!workers_submit(l->workers, run_work, r)) {
         /* the server is stopping: whoever leads next finds the evaluation in the state */
         l->n_running--;
@@ -410,7 +417,9 @@ static void
 run_verify(struct run *r)
 {
     r->l->plan_busy = true;
-    r->check = plan_check_new(r->ctx, r->l->live, r->out->plan);
+    struct state_txn *t = server_read_begin(r->l->s, r->ctx);
+    r->check = plan_check_new(r->ctx, r->l->live, r->out->plan, run_quota(r, t));
+    state_read_end(t);
     run_check(r);
 }
 
@@ -497,6 +506,7 @@ fill_blocked(struct run *r, struct evaluation *b)
     b->class_eligibility = r->out->class_eligibility;
     b->escaped_computed_class = r->out->escaped;
     b->failed_tg_allocs = r->out->failed;
+    b->quota_limit_reached = r->out->quota;
     b->snapshot_index = r->snapshot_index;
     b->modify_time = env_wall_ns(r->l->env);
 }
@@ -530,6 +540,7 @@ run_finish(struct run *r)
     e.failed_tg_allocs = r->out->failed;
     e.queued_allocations = r->out->queued;
     e.plan_annotations = short_annotations(r);
+    e.quota_limit_reached = NULL;
     e.snapshot_index = r->snapshot_index;
     if (!str_empty(r->out->deployment_id))
         e.deployment_id = r->out->deployment_id;

@@ -42,6 +42,7 @@ struct run {
     bool heavy;               /* it took its time */
     struct state_txn *txn;
     struct node_table *nodes;
+    const struct quota_room *quota; /* of the evaluation's namespace; NULL: it has none */
     uint64_t snapshot_index;
     struct sched_out *out;
     struct plan_check *check;    /* under way */

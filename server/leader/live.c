@@ -15,7 +15,15 @@
 #include "server/sched/alloc/reschedule.h"
 #include "server/sched/resources.h"
 
+/* A namespace of which something is to be known; it stays when nothing is any more. */
+struct live_space {
+    char *name, *quota; /* NULL: none */
+    struct quota_use used;
+    UT_hash_handle hh;
+};
+
 struct live_alloc {
+    struct live_space *space;
     char id[UUID_TEXT];
     char node_id[UUID_TEXT];
     struct usage u;
@@ -33,7 +41,12 @@ live_clear(struct live *l)
 {
     struct live_alloc *a, *na;
     struct live_mark *m, *nm;
+    struct live_space *s, *ns;
 
+    HASH_ITER (hh, l->spaces, s, ns) {
+        HASH_DEL(l->spaces, s);
+        talloc_free(s);
+    }
     HASH_ITER(hh, l->allocs, a, na)
     {
         HASH_DEL(l->allocs, a);
@@ -112,6 +125,64 @@ live_node_gone(struct live *l, const char *id)
     }
 }
 
+static struct live_space *
+space_of(struct live *l, const char *name)
+{
+    struct live_space *s;
+
+    name = str_or(name, NS_DEFAULT);
+    HASH_FIND_STR(l->spaces, name, s);
+    if (s == NULL) {
+        s = mem_new(l, struct live_space);
+        s->name = mem_strdup(s, name);
+        HASH_ADD_KEYPTR(hh, l->spaces, s->name, strlen(s->name), s);
+    }
+    return s;
+}
+
+void
+live_namespace(struct live *l, const struct namespace *n)
+{
+    struct live_space *s = space_of(l, n->name);
+
+    mem_free(s->quota);
+    s->quota = str_empty(n->quota) ? NULL : mem_strdup(s, n->quota);
+}
+
+/* Its allocations are counted still, should one of that name come before all have ended. */
+void
+live_namespace_gone(struct live *l, const char *name)
+{
+    live_namespace(l, &(struct namespace){.name = name});
+}
+
+const char *
+live_quota(const struct live *l, const char *ns)
+{
+    struct live_space *s;
+
+    ns = str_or(ns, NS_DEFAULT);
+    HASH_FIND_STR(l->spaces, ns, s);
+    return s != NULL ? s->quota : NULL;
+}
+
+static struct quota_use
+live_quota_used(const struct live *l, const char *quota)
+{
+    struct quota_use all = {0};
+
+    for (const struct live_space *s = l->spaces; s != NULL; s = s->hh.next)
+        if (str_eq(s->quota, quota))
+            quota_add(&all, &s->used, 1);
+    return all;
+}
+
+static struct quota_use
+use_of(const struct usage *u)
+{
+    return (struct quota_use){1, u->cpu, u->mem};
+}
+
 void
 live_alloc_gone(struct live *l, const char *id, uint64_t index)
 {
@@ -120,6 +191,9 @@ live_alloc_gone(struct live *l, const char *id, uint64_t index)
     HASH_FIND_STR(l->allocs, id, x);
     if (x == NULL)
         return;
+    struct quota_use freed = use_of(&x->u);
+    quota_add(&x->space->used, &freed, -1);
+    ASSERT(x->space->used.count >= 0);
     node_table_use(l->nodes, x->node_id, &x->u, -1);
     live_set_mark(l, x->node_id, index);
     HASH_DEL(l->allocs, x);
@@ -143,6 +217,9 @@ live_alloc(struct live *l, const struct allocation *a, uint64_t index)
     str_copy(x->id, sizeof(x->id), a->id);
     str_copy(x->node_id, sizeof(x->node_id), str_or(a->node_id, ""));
     x->u = resources_of_alloc(a);
+    x->space = space_of(l, a->namespace);
+    struct quota_use more = use_of(&x->u);
+    quota_add(&x->space->used, &more, 1);
     HASH_ADD_STR(l->allocs, id, x);
     node_table_use(l->nodes, x->node_id, &x->u, 1);
     live_set_mark(l, x->node_id, index);
@@ -182,7 +259,57 @@ live_load(struct live *l, struct state_txn *t)
     it = state_allocs(t, tmp, NULL);
     for (struct allocation *a; (a = state_next(it, tmp)) != NULL; talloc_free(a))
         live_alloc(l, a, index);
+    it = state_ids(t, tmp, STATE_NAMESPACES, NULL);
+    for (struct namespace *n; (n = state_next(it, tmp)) != NULL; talloc_free(n))
+        live_namespace(l, n);
 }
+
+/* --- quotas --- */
+
+struct quota_use
+quota_used(struct state_txn *t, const char *quota)
+{
+    auto_mem void *tmp = mem_ctx("quota");
+    struct state_iter *it = state_ids(t, tmp, STATE_NAMESPACES, NULL);
+    struct str_list names = {NULL, 0};
+    struct quota_use all = {0};
+
+    for (struct namespace *n; (n = state_next(it, tmp)) != NULL;)
+        if (str_eq(n->quota, quota))
+            list_add(tmp, names, n->name);
+    for (size_t i = 0; i < names.n; i++) {
+        it = state_by(t, tmp, ALLOCS_BY_JOB, names.v[i]);
+        for (struct allocation *a; (a = state_next(it, tmp)) != NULL; talloc_free(a)) {
+            struct usage u = resources_of_alloc(a);
+            struct quota_use more = use_of(&u);
+            if (!alloc_client_terminal(a))
+                quota_add(&all, &more, 1);
+        }
+    }
+    return all;
+}
+
+const struct quota_room *
+quota_room_of(const void *ctx, struct state_txn *t, const struct live *l, const char *region,
+              const char *ns)
+{
+    const char *name = l != NULL ? live_quota(l, ns) : NULL;
+
+    if (l == NULL) {
+        const struct namespace *n = state_namespace(t, ctx, str_or(ns, NS_DEFAULT));
+        name = n != NULL && !str_empty(n->quota) ? n->quota : NULL;
+    }
+    const struct quota *q = name != NULL ? state_get(t, ctx, QUOTAS, name) : NULL;
+    if (q == NULL)
+        return NULL;
+    struct quota_room *room = mem_new(ctx, struct quota_room);
+    room->name = q->name;
+    room->limit = quota_limit(q, region);
+    room->used = l != NULL ? live_quota_used(l, name) : quota_used(t, name);
+    return room;
+}
+
+/* --- views --- */
 
 struct node_table *
 sched_view_table(const void *ctx, struct state_txn *t)
@@ -292,7 +419,7 @@ static const struct sched_view_ops ops = {
 
 void
 sched_view_init(struct sched_view_state *v, const void *ctx, struct state_txn *t,
-                struct node_table *nodes)
+                struct node_table *nodes, const struct quota_room *quota)
 {
     v->txn = t;
     v->ctx = ctx;
@@ -301,6 +428,7 @@ sched_view_init(struct sched_view_state *v, const void *ctx, struct state_txn *t
         .arg = v,
         .index = state_applied(t),
         .nodes = nodes,
+        .quota = quota,
         .config = state_scheduler_config(t, ctx),
     };
 }

@@ -39,6 +39,7 @@ struct span {
 struct plan_check {
     const void *ctx;
     const struct live *live;
+    const struct quota_room *quota; /* or NULL */
     struct state_txn *txn; /* of this step */
     const struct plan *plan;
     struct part *v; /* sorted by node */
@@ -441,15 +442,58 @@ result_make(struct plan_check *v, struct plan_verdict *ret)
 }
 
 struct plan_check *
-plan_check_new(const void *ctx, const struct live *live, const struct plan *plan)
+plan_check_new(const void *ctx, const struct live *live, const struct plan *plan,
+               const struct quota_room *quota)
 {
     struct plan_check *v = mem_new(ctx, struct plan_check);
     size_t n = plan->node_update.n + plan->node_allocation.n;
 
-    *v = (struct plan_check){.ctx = ctx, .live = live, .plan = plan};
+    *v = (struct plan_check){.ctx = ctx, .live = live, .plan = plan, .quota = quota};
     v->v = mem_array(ctx, struct part, n);
     v->spans = mem_array(ctx, struct span, n);
     return v;
+}
+
+static bool
+is_new(const struct part *p)
+{
+    return !p->stop && !p->existing;
+}
+
+/* Returns what the plan adds to the namespace's quota. */
+static struct quota_use
+quota_wanted(const struct plan_check *v)
+{
+    struct quota_use sum = {0};
+
+    for (size_t i = 0; i < v->n; i++) {
+        const struct part *p = &v->v[i];
+        struct usage u = {0};
+        if (is_new(p))
+            u = resources_of_alloc(p->a);
+        else if (!p->stop || str_empty(p->a->desired_status) ||
+                 !str_empty(p->a->preempted_by_allocation) ||
+                 !live_holds(v->live, p->a->id, p->a->node_id, &u))
+            continue;
+        quota_add(&sum, &(struct quota_use){1, u.cpu, u.mem}, p->stop ? -1 : 1);
+    }
+    return sum;
+}
+
+static void
+check_quota(struct plan_check *v)
+{
+    struct quota_use more = v->quota != NULL ? quota_wanted(v) : (struct quota_use){0};
+
+    if (v->quota == NULL)
+        return;
+    struct str_list why = quota_exceeded(v->ctx, v->quota, &more);
+    if (why.n == 0)
+        return;
+    v->why = v->why == NULL ? why.v[0] : v->why;
+    for (size_t s = 0; s < v->n_spans; s++)
+        for (size_t i = v->spans[s].from; i < v->spans[s].to; i++)
+            v->spans[s].rejected |= is_new(&v->v[i]);
 }
 
 static void
@@ -457,6 +501,7 @@ plan_sum_up(struct plan_check *v, struct plan_verdict *ret)
 {
     ASSERT(v->checked == v->n_spans && v->at.stops + v->at.places == v->n);
     ASSERT(v->n == v->plan->node_update.n + v->plan->node_allocation.n);
+    check_quota(v);
     *ret = (struct plan_verdict){.why = v->why};
     for (bool more = true; more;) {
         more = false;

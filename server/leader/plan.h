@@ -5,7 +5,8 @@
  * checked one after the other, each after the commit of the plan before, so that no node is ever
  * over-committed.
  *
- * Stops are always good. A node that cannot take what the plan puts there is rejected as a whole; a
+ * Stops are always good. Where the namespace's quota has no room for all new ones, none is placed.
+ * A node that cannot take what the plan puts there is rejected as a whole; a
  * replacement there takes along the stop of its original, so that an update never leaves a gap.
  */
 #ifndef PADDOCK_SERVER_LEADER_PLAN_H
@@ -40,10 +41,11 @@ bool plan_part(const struct plan_verdict *all, size_t max, struct plan_at *at,
 
 /* Each list by node: what a check begins with. On the worker that made the plan. */
 void plan_sort(struct plan *p);
-/* The check of a sorted plan, apply thread; owned by ctx. */
+/* The check of a sorted plan, apply thread; owned by ctx. `quota` is of the job's namespace, as of
+ * now, or NULL. */
 struct plan_check;
-struct plan_check *plan_check_new(const void *ctx, const struct live *live,
-                                  const struct plan *plan);
+struct plan_check *plan_check_new(const void *ctx, const struct live *live, const struct plan *plan,
+                                  const struct quota_room *quota);
 /* Some `max` changes more; true when that was all and `ret` is filled. `t`: a snapshot of now. The
  * log goes on between two steps, as it does between the check and the commit: no write but a plan
  * takes room, there is one plan at a time, and what has become of a node is looked at again when

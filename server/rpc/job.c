@@ -348,7 +348,8 @@ prepare_plan(struct write *w, struct state_txn *t, struct err *e)
     job_preserve(w->ctx, a.job, a.old, req);
     resp->warnings = job_warnings_text(w->ctx, &a.warnings);
     plan_version(a.job, a.old, state_applied(t));
-    sched_view_init(&v, w->ctx, t, sched_view_table(w->ctx, t));
+    sched_view_init(&v, w->ctx, t, sched_view_table(w->ctx, t),
+                    quota_room_of(w->ctx, t, NULL, server_cfg(w->s)->region, a.job->namespace));
     struct explain_in xin = {.view = &v.view, .job = a.job, .rng = &rng, .n_named = EXPLAIN_NODES};
     /* before the attempt, which writes to the table */
     if (req->explain && sched_explain(w->ctx, &xin, &resp->explanation, e) < 0)

@@ -180,7 +180,7 @@ explain_run(struct read *r, struct state_txn *t, struct err *e)
     r->index = state_index(t, r->row->tables);
     if (j == NULL)
         return 0;
-    sched_view_init(&v, r->ctx, t, sched_view_table(r->ctx, t));
+    sched_view_init(&v, r->ctx, t, sched_view_table(r->ctx, t), NULL);
     struct explain_in in = {.view = &v.view,
                             .job = j,
                             .rng = &rng,

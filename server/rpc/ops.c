@@ -161,7 +161,7 @@ simulate_run(struct read *r, struct state_txn *t, struct err *e)
     if (drain.n == 0 || drain.n > SIMULATE_NODES_MAX)
         return err_set(e, -ERR_INVALID, "drain names 1 to %d nodes", SIMULATE_NODES_MAX);
     r->index = state_index(t, r->row->tables);
-    sched_view_init(&v, r->ctx, t, sched_view_table(r->ctx, t));
+    sched_view_init(&v, r->ctx, t, sched_view_table(r->ctx, t), NULL);
     struct simulate_in in = {.view = &v.view,
                              .drain = drain.v,
                              .n_drain = drain.n,

@@ -13,8 +13,9 @@
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/uuid.h"
-#include "server/sched/limits.h"
 #include "server/sched/alloc/reschedule.h"
+#include "server/sched/limits.h"
+#include "server/sched/resources.h"
 #include "server/sched/sched_int.h"
 
 /* A plan carries what changes of an allocation, not the allocation. */
@@ -44,6 +45,37 @@ note_seen(const void *ctx, struct allocation *row, const struct allocation *a)
     list_add(ctx, row->alloc_states, seen);
 }
 
+/* Counts an allocation that holds something into the quota's room, or out of it: this very plan may
+ * give what one of its stops frees to somebody else. */
+static void
+quota_count(struct attempt *t, const struct allocation *a, int64_t sign)
+{
+    struct usage u = resources_of_alloc(a);
+    struct quota_use use = {1, u.cpu, u.mem};
+
+    ASSERT(sign == 1 || sign == -1);
+    if (t->room.name != NULL && !alloc_client_terminal(a))
+        quota_add(&t->room.used, &use, sign);
+}
+
+/* Says why the quota has no room for one more of the group, `instead` of an allocation (or NULL):
+ * an empty list, it has. */
+static struct str_list
+quota_refuses(struct attempt *t, const struct task_group *tg, const struct allocation *instead)
+{
+    struct ask ask = resources_ask(tg);
+    struct quota_use more = {1, ask.u.cpu, ask.u.mem};
+
+    if (t->room.name == NULL)
+        return (struct str_list){NULL, 0};
+    if (instead != NULL)
+        quota_count(t, instead, -1);
+    struct str_list why = quota_exceeded(t->out, &t->room, &more);
+    if (instead != NULL)
+        quota_count(t, instead, 1);
+    return why;
+}
+
 struct allocation *
 attempt_stop(struct attempt *t, const struct allocation *a, const char *desc,
              const char *client_status)
@@ -56,6 +88,7 @@ attempt_stop(struct attempt *t, const struct allocation *a, const char *desc,
     if (client_status != NULL)
         note_seen(t->out, s, a);
     list_add(t->plan, t->plan->node_update, s);
+    quota_count(t, a, -1);
     return s;
 }
 
@@ -144,6 +177,20 @@ attempt_failed(struct attempt *t, const struct task_group *tg, struct alloc_metr
         t->out->escaped = true;
 }
 
+/* The group waits for the quota, whatever nodes have. */
+static void
+attempt_over_quota(struct attempt *t, const struct task_group *tg, struct str_list why)
+{
+    struct alloc_metric *m = mem_new(t->out, struct alloc_metric);
+
+    ASSERT(why.n > 0 && t->room.name != NULL);
+    m->quota_exhausted = why;
+    map_put(t->out, t->out->queued, tg->name)->v++;
+    t->out->waits = true;
+    t->out->quota = t->room.name;
+    attempt_note(t, tg, m);
+}
+
 /* Nodes where `prev`, or what it replaced, failed before. */
 static void
 attempt_penalties(const void *ctx, const struct allocation *prev, struct select_req *req)
@@ -230,8 +277,13 @@ attempt_place(struct attempt *t, const struct recon_place *p, const char *only_n
     __auto_type failed = map_get(t->out->failed, p->tg->name);
 
     /* a group that did not fit once does not fit again: only the count grows */
-    if (failed != NULL && only_node == NULL) {
+    if (failed != NULL && (only_node == NULL || failed->v->quota_exhausted.n > 0)) {
         attempt_failed(t, p->tg, NULL);
+        return false;
+    }
+    struct str_list over = quota_refuses(t, p->tg, staged ? p->prev : NULL);
+    if (over.n > 0) {
+        attempt_over_quota(t, p->tg, over);
         return false;
     }
     if (p->prev != NULL && p->reschedule)
@@ -255,6 +307,7 @@ attempt_place(struct attempt *t, const struct recon_place *p, const char *only_n
         list_add(t->out, a->preempted_allocations, got.victims[i]->id);
     }
     select_book(t->select, a);
+    quota_count(t, a, 1);
     list_add(t->plan, t->plan->node_allocation, a);
     return true;
 }

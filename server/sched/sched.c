@@ -233,6 +233,9 @@ sched_attempt(const void *ctx, const struct sched_in *in)
     const char *ns = str_or(in->eval->namespace, NS_DEFAULT);
     struct attempt t = {.in = in, .out = out};
 
+    if (v->quota != NULL)
+        t.room = *v->quota;
+
     t.job = in->job ? in->job : v->ops->job(v, ns, in->eval->job_id);
     t.allocs = v->ops->allocs_by_job(v, ns, in->eval->job_id, &t.n_allocs);
     t.plan = plan_new(&t);

@@ -29,6 +29,7 @@ struct sched_out {
     struct i64_map queued;             /* group -> how many were not placed; every group is in it */
     struct bool_map class_eligibility; /* of failed groups */
     bool escaped;
+    const char *quota; /* which kept something from being placed; NULL: none did */
     bool more;  /* the attempt was bounded: the next attempt may place what this one did not */
     bool waits; /* something was not placed that room or a new node may help: not what filters keep
                    out */

@@ -19,6 +19,7 @@ struct attempt {
     struct select *select; /* NULL when the job is gone */
     struct plan *plan;
     struct alloc_list_stub_list preempted_allocs; /* for annotations */
+    struct quota_room room; /* of the quota, as the plan leaves it; without a name: none */
     size_t metrics_bytes; /* of groups that found no place */
     struct i64_map preempted; /* group -> what its placements have preempted */
     const struct deployment *deployment; /* what is placed or updated is of it; NULL: none */

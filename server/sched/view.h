@@ -7,7 +7,7 @@
 #ifndef PADDOCK_SERVER_SCHED_VIEW_H
 #define PADDOCK_SERVER_SCHED_VIEW_H
 
-#include "api/api.h"
+#include "api/namespace.h"
 #include "server/sched/nodes.h"
 
 struct sched_view;
@@ -42,6 +42,7 @@ struct sched_view {
      * of use: make a copy for each. */
     struct node_table *nodes;
     const struct scheduler_configuration *config; /* NULL: defaults */
+    const struct quota_room *quota; /* of the namespace of the evaluation; NULL: it has none */
 };
 
 #endif

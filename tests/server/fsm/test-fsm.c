@@ -598,10 +598,9 @@ play(void)
     ready_node(f, "n2");
     struct job *j = patient_job(f, "web");
     put_job(f, j, "e1");
-    struct deployment d = {
-        .id = "d1", .namespace = "default", .job_id = "web", .status = DEPLOYMENT_RUNNING};
+    struct deployment d = {"d1", "default", .job_id = "web", .status = DEPLOYMENT_RUNNING};
+    d.job_create_index = get_job(f, "web")->create_index;
     struct plan_result made = {.job = get_job(f, "web"), .deployment = &d};
-    d.job_create_index = made.job->create_index;
     apply(f, &(struct intent){.plan_result = &made});
     for (int i = 0; i < 10; i++) {
         struct allocation *al = make_alloc(f, j, mem_printf(f, "a%d", i), i % 2 == 0 ? "n1" : "n2");
@@ -614,13 +613,14 @@ play(void)
     node_status(f, "n1", NODE_DOWN);
     node_status(f, "n2", NODE_DOWN);
     node_status(f, "n1", NODE_READY);
-    struct job *cron = make_job(f, "cron", 1);
-    cron->periodic = mem_new(cron, struct periodic_config);
-    put_job(f, cron, NULL);
-    struct intent_periodic_launch pl = {
-        .namespace = "default", .job_id = "cron", .launch = f->now / NS_PER_S + 1, .eval_id = "e2"};
+    j = make_job(f, "cron", 1);
+    j->periodic = mem_new(j, struct periodic_config);
+    put_job(f, j, NULL);
+    struct intent_periodic_launch pl = {"default", "cron", f->now / NS_PER_S + 1, "e2"};
     apply(f, &(struct intent){.periodic_launch = &pl});
     apply(f, &(struct intent){.cluster_metadata = &(struct cluster_metadata){.cluster_id = "c1"}});
+    struct quota *q = &(struct quota){.name = "q"};
+    apply(f, &(struct intent){.quota_upsert = &(struct quota_upsert){{&q, 1}}});
     return f;
 }
 

@@ -162,9 +162,6 @@ START_TEST(limits_of_a_namespace)
     ck_assert_str_eq(wrong(n, true), "can not delete default namespace");
     n->name = "team-1";
     ck_assert_ptr_null(wrong(n, true));
-    n->quota = "q";
-    ck_assert_ptr_nonnull(strstr(wrong(n, false), "quota"));
-    n->quota = NULL;
     n->vault_configuration = type_new(n, &type_namespace_names);
     ck_assert_ptr_nonnull(strstr(wrong(n, false), "vault"));
     n->vault_configuration = NULL;

@@ -408,6 +408,37 @@ START_TEST(blocked_by_class)
 }
 END_TEST
 
+START_TEST(blocked_by_quota)
+{
+    void *ctx = mem_ctx("t");
+    struct blocked *b = blocked_new(ctx);
+    struct evaluation e = blocked_ev(ctx, "e1", "a", 100, NULL);
+
+    e.quota_limit_reached = "q";
+    e.class_eligibility.n = 0;
+    blocked_add(b, &e, 0);
+    blocked_capacity(b, "v1:new", 101); /* nodes do not help */
+    blocked_quota(b, "other", 102);
+    ck_assert_str_eq(released(b, ctx), "");
+    blocked_quota(b, "q", 103);
+    ck_assert_str_eq(released(b, ctx), "e1");
+    e = blocked_ev(ctx, "e2", "a", 102, NULL); /* the room came behind its snapshot */
+    e.quota_limit_reached = "q";
+    blocked_add(b, &e, 0);
+    ck_assert_str_eq(released(b, ctx), "e2");
+    e = blocked_ev(ctx, "e3", "a", 110, "v1:good"); /* another group waits for a node */
+    e.quota_limit_reached = "q";
+    blocked_add(b, &e, 0);
+    blocked_capacity(b, "v1:good", 111);
+    ck_assert_str_eq(released(b, ctx), "e3");
+    e = blocked_ev(ctx, "e4", "a", 120, "v1:good");
+    blocked_add(b, &e, 0);
+    blocked_quota(b, "q", 121); /* it is in no quota's way */
+    ck_assert_str_eq(released(b, ctx), "");
+    talloc_free(ctx);
+}
+END_TEST
+
 START_TEST(no_lost_wake_up)
 {
     void *ctx = mem_ctx("t");
@@ -512,6 +543,6 @@ END_TEST
 
 TEST_SUITE("broker", order_of_ready, one_per_job, tokens, delivery_limit, touch_extends,
            a_server_that_stood_still_takes_no_work_away, what_waits_for_the_log_is_held, waits,
-           wall_clock_is_set,
-           requeue_while_out, paused, random_walk, blocked_by_class, no_lost_wake_up,
-           one_blocked_per_job, what_is_deleted_is_forgotten, losers_retry_by_time)
+           wall_clock_is_set, requeue_while_out, paused, random_walk, blocked_by_class,
+           blocked_by_quota, no_lost_wake_up, one_blocked_per_job, what_is_deleted_is_forgotten,
+           losers_retry_by_time)

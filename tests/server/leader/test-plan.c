@@ -24,6 +24,7 @@ struct world {
     struct plan plan;
     struct plan_verdict verdict;
     struct state_txn *txn;
+    const struct quota_room *quota;
 };
 
 static struct world *
@@ -134,7 +135,7 @@ verify(struct world *w)
     state_read_end(w->txn);
     w->txn = state_read_begin(w->state, w);
     plan_sort(&w->plan);
-    struct plan_check *v = plan_check_new(w, w->live, &w->plan);
+    struct plan_check *v = plan_check_new(w, w->live, &w->plan, w->quota);
     while (!plan_check_step(v, w->txn, 2, &w->verdict)) /* in the smallest of steps */
         ;
 }
@@ -161,6 +162,40 @@ START_TEST(fits_whole)
     verify(w);
     ck_assert_uint_eq(placed(w), 2);
     ck_assert_uint_eq(w->verdict.rejected.n, 0);
+    world_free(w);
+}
+END_TEST
+
+/* Another plan was first: what the quota had room for is not there any more. */
+START_TEST(a_quota_has_no_room_for_both)
+{
+    struct world *w = world_new();
+    struct quota_room room = {"q", {INT64_MAX, INT64_MAX, 1000}, {1, 100, 500}};
+
+    add_node(w, "n1", NODE_READY);
+    add_node(w, "n2", NODE_READY);
+    w->quota = &room;
+    place(w, alloc_of(w, "a1", "n1", 300, 0));
+    place(w, alloc_of(w, "a2", "n2", 200, 0));
+    verify(w);
+    ck_assert_uint_eq(placed(w), 2);
+    room.used.mem = 600;
+    verify(w);
+    ck_assert_uint_eq(placed(w), 0);
+    ck_assert_uint_eq(w->verdict.rejected.n, 2);
+    ck_assert_str_eq(w->verdict.why, "memory exhausted (1100 needed > 1000 limit)");
+    world_free(w);
+
+    w = world_new(); /* a stop of the same plan makes room */
+    add_node(w, "n1", NODE_READY);
+    w->quota = &room;
+    stop(w, existing(w, "old", "n1", 300, 0), DESC_UPDATING);
+    place(w, alloc_of(w, "a1", "n1", 600, 0));
+    verify(w);
+    ck_assert_uint_eq(placed(w), 1);
+    room.used.mem = 800;
+    verify(w);
+    ck_assert_uint_eq(placed(w), 0);
     world_free(w);
 }
 END_TEST
@@ -487,7 +522,7 @@ START_TEST(a_lost_canary_is_in_the_way_of_no_promotion)
 }
 END_TEST
 
-TEST_SUITE("plan", a_lost_canary_is_in_the_way_of_no_promotion,
-           fits_whole, part_of_the_nodes, stop_makes_room, ports_collide, status_of_nodes,
-           update_is_tied, current_snapshot_is_trusted, parts_of_a_plan,
+TEST_SUITE("plan", a_lost_canary_is_in_the_way_of_no_promotion, fits_whole,
+           a_quota_has_no_room_for_both, part_of_the_nodes, stop_makes_room, ports_collide,
+           status_of_nodes, update_is_tied, current_snapshot_is_trusted, parts_of_a_plan,
            rejections_cost_what_they_are, live_follows, garbage)
