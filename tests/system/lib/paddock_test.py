@@ -4,6 +4,7 @@ command line and the HTTP API as a user would, TAP on standard output. Standard 
 
 Waiting is by blocking queries and process ends, never by sleeping for a guess.
 """
+import atexit
 import base64
 import hashlib
 import http.client
@@ -173,6 +174,37 @@ class WebSocket:
                 yield json.loads(f[1])
 
 
+pki = None
+
+
+def rpc_over_tls(mode, config):
+    """With PADDOCK_TEST_TLS=1: the block by which an agent's RPC, Raft and gossip's TCP are mutual TLS, with roles checked, so
+    that any test of a cluster runs over it. The certificates are of one CA, made when the first is asked for."""
+    global pki
+    if os.environ.get("PADDOCK_TEST_TLS") != "1":
+        return ""
+
+    def make(*args):
+        subprocess.run([os.path.abspath(PADDOCK), "tls", *args], cwd=pki, capture_output=True, check=True)
+
+    if pki is None:
+        pki = tempfile.mkdtemp(prefix="paddock-pki-")
+        atexit.register(shutil.rmtree, pki, True)
+        make("ca", "create")
+    hit = re.search(r'^ *region *= *"(\w+)"', config, re.M)
+    region, kind = hit[1] if hit else "global", "client" if mode == "client" else "server"
+    if not os.path.exists(f"{pki}/{region}-{kind}-nomad.pem"):
+        make("cert", "create", f"-{kind}", f"-region={region}")
+    return f"""tls {{
+  rpc = true
+  verify_server_hostname = true
+  ca_file = "{pki}/nomad-agent-ca.pem"
+  cert_file = "{pki}/{region}-{kind}-nomad.pem"
+  key_file = "{pki}/{region}-{kind}-nomad-key.pem"
+}}
+"""
+
+
 class Agent:
     """One `paddock agent`: as root the supervisor with warden and agent below it."""
     host = "127.0.0.1"
@@ -209,7 +241,7 @@ advertise {{
             text += 'plugin "raw_exec" {\n  config {\n    enabled = true\n  }\n}\n'
         self.config = os.path.join(self.dir, "paddock.hcl")
         with open(self.config, "w") as f:
-            f.write(text + config)
+            f.write(text + config + rpc_over_tls(mode, config))
         self.client = mode != "server"
 
     def start(self, wait=True):
