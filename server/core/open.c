@@ -98,6 +98,7 @@ struct replayed {
     struct record *v;
     size_t n;
     size_t cap;
+    uint64_t after; /* index of the snapshot */
 };
 
 /* Keeps what is not applied yet, and of the rest what consensus needs to know. */
@@ -113,6 +114,8 @@ replay_record(void *arg, const struct record *r)
         return 0;
     }
     ASSERT(r->index == first + p->n);
+    if (r->index > p->after && r->index <= c->apply.applied)
+        c->apply.bytes_since_snapshot += r->n;
     if (p->n == p->cap) {
         p->cap = p->cap == 0 ? 1024 : p->cap * 2;
         mem_resize(c->raft.start_ctx, p->v, struct record, p->cap);
@@ -196,7 +199,7 @@ open_members(const struct consensus_snapshot *snap, const struct replayed *p)
 static int
 load_log(struct core *c, const char *raft_dir, const struct consensus_snapshot *snap, struct err *e)
 {
-    struct replayed p = {.c = c};
+    struct replayed p = {.c = c, .after = snap != NULL ? snap->index : 0};
     int rc = raft_log_replay(c->raft.log, 1, replay_record, &p, e);
     if (rc < 0)
         return rc;

@@ -471,6 +471,28 @@ START_TEST(jobs_purged_from_a_full_disk_make_room)
 }
 END_TEST
 
+/* The bytes that it wrote before its last start count. */
+START_TEST(a_server_that_starts_often_makes_snapshots)
+{
+    auto_mem void *tmp = mem_ctx("test");
+    const char *dir = tmp_dir();
+    for (int round = 0; round < 10; round++) {
+        auto_mem void *one = mem_ctx("one");
+        struct err e = ERR_INIT;
+        struct bench *b = bench_open_opts((struct core_opts){.dir = dir,
+                                                             .addr = "a:1",
+                                                             .boot_id = "boot",
+                                                             .state_max = 64 << 20,
+                                                             .snapshot_entries = 8192,
+                                                             .snapshot_bytes = 2 << 20});
+        bench_apply(b, one, big_job(one, 0), &e);
+        ck_assert_msg(e.code == 0, "%s", e.text);
+        bench_close(b);
+    }
+    ck_assert_uint_eq(count_files(mem_printf(tmp, "%s/raft", dir), "snapshot-"), 1);
+}
+END_TEST
+
 /* And not what it would use with the write that is refused. */
 START_TEST(a_full_state_tells_what_it_uses)
 {
@@ -497,8 +519,7 @@ TEST_SUITE_TIMEOUT("core", 60, proposed_is_readable, refusal_reaches_the_propose
                    what_cannot_be_stored_has_no_effect, a_small_row_needs_little_memory,
                    a_full_state_refuses_work_and_starts_again,
                    jobs_purged_from_a_full_disk_make_room, a_full_state_tells_what_it_uses,
-                   restart_keeps_everything, snapshots_keep_the_log_short,
-                   killed_loses_nothing_acknowledged, idle_core_sleeps,
-                   lost_term_and_vote_are_refused, shortened_log_is_refused,
-                   an_unknown_intent_stops_the_server,
-                   two_processes_do_not_share_a_log)
+                   a_server_that_starts_often_makes_snapshots, restart_keeps_everything,
+                   snapshots_keep_the_log_short, killed_loses_nothing_acknowledged,
+                   idle_core_sleeps, lost_term_and_vote_are_refused, shortened_log_is_refused,
+                   an_unknown_intent_stops_the_server, two_processes_do_not_share_a_log)
