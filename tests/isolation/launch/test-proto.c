@@ -3,8 +3,10 @@
  * The pure parts of the privilege boundary: names, paths, specs, policy, plan, record.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -496,6 +498,33 @@ START_TEST(reads_records)
 }
 END_TEST
 
+/* A policy is installed at each reload: if the supervisor took that for the agent's word, it would
+ * reload for ever. */
+START_TEST(installing_rings_no_bell)
+{
+    auto_mem void *ctx = mem_ctx("test");
+    struct err e = ERR_INIT;
+    char dir[] = "/tmp/paddock-policy-XXXXXX", events[4096];
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    struct policy *p = mem_new(ctx, struct policy);
+    *p = (struct policy){.data_dir = mem_printf(ctx, "%s/data", dir),
+                         .alloc_dir = mem_printf(ctx, "%s/data/alloc", dir),
+                         .run_dir = mem_printf(ctx, "%s/run", dir),
+                         .state_dir = mem_printf(ctx, "%s/data", dir),
+                         .agent_uid = getuid(),
+                         .agent_gid = getgid()};
+    ck_assert_msg(policy_install(p, NULL, &e) == 0, "%s", e.text);
+    const char *bell = mem_printf(ctx, "%s/" POLICY_RELOAD, p->run_dir);
+    auto_fd int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    ck_assert_int_ge(inotify_add_watch(fd, bell, IN_CLOSE_WRITE | IN_MODIFY), 0);
+    ck_assert_msg(policy_install(p, NULL, &e) == 0, "%s", e.text);
+    ck_assert_int_eq(read(fd, events, sizeof(events)), -1);
+    ck_assert_int_eq(file_put(AT_FDCWD, bell, "reload\n"), 0);
+    ck_assert_int_gt(read(fd, events, sizeof(events)), 0);
+    ck_assert_int_eq(dir_remove(AT_FDCWD, dir, &e), 0);
+}
+END_TEST
+
 TEST_SUITE("proto", checks_names_and_paths, checks_specs, checks_limits, plans_commands,
            plans_sealed_files, joins_are_confined_alike, bounds_plans, compiles_policies,
-           obeys_allowed_users, reads_records)
+           obeys_allowed_users, reads_records, installing_rings_no_bell)
