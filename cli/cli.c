@@ -15,13 +15,6 @@
 
 enum { EXIT_UNKNOWN = 127, NAMES_MAX = 128, WORDS_MAX = 3 };
 
-const char *
-cmd_env(const char *name)
-{
-    const char *v = getenv(name);
-    return v && *v ? v : NULL;
-}
-
 int64_t
 cmd_now(const struct cmd *c)
 {

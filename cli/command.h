@@ -93,7 +93,6 @@ void cmd_put(struct cmd *c, const char *fmt, ...) __attribute__((format(printf, 
 void cmd_warn(struct cmd *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* "\n<bold>Title</bold>\n" */
 void cmd_heading(struct cmd *c, const char *title);
-const char *cmd_env(const char *name); /* NULL when unset or empty */
 int64_t cmd_now(const struct cmd *c);
 /* Asks yes or no on a terminal; without one it is yes. */
 bool cmd_confirm(struct cmd *c, const char *question);

@@ -21,6 +21,13 @@ struct cmd_dialer {
     struct dialer dialer;
 };
 
+const char *
+cmd_env(const char *name)
+{
+    const char *v = getenv(name);
+    return v && *v ? v : NULL;
+}
+
 static int
 read_pem(struct cmd *c, const char *option, const char *path, const char **ret, struct err *e)
 {

@@ -4,6 +4,7 @@
  * file's directory.
  */
 #include "cli/jobfile.h"
+#include "cli/connect.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "cli/format.h"
+#include "cli/connect.h"
 #include "cli/tls/files.h"
 #include "cli/tls/issue.h"
 #include "common/duration.h"
