@@ -15,6 +15,16 @@ limit_text(struct cmd *c, bool known, int64_t used, int64_t limit)
     return mem_printf(c, "%s / %s", known ? fmt_i64(c, used) : "-", of);
 }
 
+/* Returns what is used of a region's limit; NULL: the region does not answer. */
+static const struct quota_resources *
+used_in(const struct quota_usage *u, const char *region)
+{
+    for (size_t i = 0; i < u->used.n; i++)
+        if (u->used.v[i].v != NULL && str_eq(u->used.v[i].v->region, region))
+            return u->used.v[i].v->region_limit;
+    return NULL;
+}
+
 int
 quota_print(struct cmd *c, const struct quota *q)
 {
@@ -36,9 +46,9 @@ quota_print(struct cmd *c, const struct quota *q)
     for (size_t i = 0; i < q->limits.n; i++) {
         const struct quota_limit *l = q->limits.v[i];
         const struct quota_resources *max = l->region_limit ? l->region_limit : &none;
-        __auto_type here = map_get(u->used, l->region);
-        bool known = here != NULL && here->v != NULL && here->v->region_limit != NULL;
-        const struct quota_resources *is = known ? here->v->region_limit : &none;
+        const struct quota_resources *is = used_in(u, l->region);
+        bool known = is != NULL;
+        is = known ? is : &none;
         table_row(&t, l->region, limit_text(c, known, is->count, max->count),
                   limit_text(c, known, is->cpu, max->cpu),
                   limit_text(c, known, is->memory_mb, max->memory_mb));

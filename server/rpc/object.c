@@ -61,6 +61,21 @@ set_hash(const void *ctx, const struct type *t, void *obj)
     *to = (struct bytes){mem_dup(ctx, hash, n), n};
 }
 
+/* Sets the hashes of the parts that have one: the usage of a quota names its limits by them. */
+static void
+set_part_hashes(const void *ctx, const struct type *t, void *obj)
+{
+    for (size_t i = 0; i < t->n_fields; i++) {
+        const struct field *f = &t->fields[i];
+        const struct object_list *l = (const void *)((const char *)obj + f->offset);
+        if (f->type != FT_STRUCT || f->shape != FS_LIST ||
+            type_field(f->sub, "Hash", strlen("Hash")) == NULL)
+            continue;
+        for (size_t k = 0; k < l->n; k++)
+            set_hash(ctx, f->sub, l->v[k]);
+    }
+}
+
 static void
 set_intent(struct write *w, void *in)
 {
@@ -96,6 +111,7 @@ prepare_upsert(struct write *w, struct state_txn *t, struct err *e)
         *(uint64_t *)type_member(k->type, obj, "ModifyIndex") = 0;
         if (k->check(obj, false, e) < 0)
             return e->code;
+        set_part_hashes(obj, k->type, obj);
         set_hash(obj, k->type, obj);
         list_add(w->ctx, *put, obj);
     }
