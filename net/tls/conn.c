@@ -23,6 +23,9 @@ enum {
     TELL_NS = 1000000000
 };
 
+/* A record costs less than setting its memory to zero would. */
+#define UNSET __attribute__((uninitialized))
+
 enum tls_state {
     TLS_WAITING, /* for its turn */
     TLS_SHAKING,
@@ -308,7 +311,7 @@ tls_over(struct tls_conn *c, int status)
 static bool
 tls_take(struct tls_conn *c)
 {
-    uint8_t record[RECORD];
+    uint8_t record[RECORD] UNSET;
     size_t n = 0;
 
     ERR_clear_error();
@@ -316,7 +319,7 @@ tls_take(struct tls_conn *c)
     int why = SSL_get_error(c->ssl, r);
     if (r == 1) {
         c->base.up->got(c->base.arg, record, n);
-        return !c->closing;
+        return !c->closing && (c->in_n > 0 || c->ended || SSL_has_pending(c->ssl));
     }
     (void)tls_flush(c); /* an answer to a question of the protocol */
     if (why == SSL_ERROR_ZERO_RETURN)
@@ -405,7 +408,7 @@ static int
 tls_write_op(struct transport *t, struct buf *bufs, size_t n)
 {
     struct tls_conn *c = tls_conn_self(t);
-    uint8_t record[RECORD];
+    uint8_t record[RECORD] UNSET;
     size_t total = 0, at = 0;
     int r = c->state == TLS_FAILED ? -ERR_CLOSED : 0;
 
