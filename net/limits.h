@@ -24,6 +24,7 @@ enum {
     /* --- TLS --- */
     TLS_HANDSHAKE_MS = 10 * 1000, /* a handshake; then its connection is closed */
     TLS_HANDSHAKES = 8,           /* handshakes of one address at once; more wait */
+    TLS_STEPS = 2,                /* steps of handshakes in a turn of the loop */
     TLS_CHAIN_BYTES = 32 << 10,   /* bytes of the certificates that a peer presents */
 
     /* --- HTTP --- */

@@ -41,6 +41,8 @@ struct tls_conn {
     struct tls_set *set;
     struct tls_peer peer;
     struct tls_turn turn;
+    struct tls_lane *lane;
+    struct tls_step step;
     SSL *ssl; /* NULL: waits for its turn */
     enum tls_state state;
     bool reading, carrier_reads, closing, shut;
@@ -283,8 +285,8 @@ tls_begin(void *arg)
 static void
 tls_steer(struct tls_conn *c)
 {
-    bool on = !c->closing && !c->ended &&
-              (c->state == TLS_SHAKING || (c->state == TLS_OPEN && c->reading));
+    bool shakes = c->state == TLS_SHAKING && c->held.len == 0; /* else its step is still to come */
+    bool on = !c->closing && !c->ended && (shakes || (c->state == TLS_OPEN && c->reading));
 
     if (on == c->carrier_reads || c->closing)
         return;
@@ -354,7 +356,8 @@ tls_feed(struct tls_conn *c, const uint8_t *p, size_t n)
     bool was_held = c->held.len > 0;
 
     if (was_held) {
-        buf_put(&c->held, p, n);
+        if (n > 0)
+            buf_put(&c->held, p, n);
         p = c->held.data;
         n = c->held.len;
     }
@@ -383,9 +386,20 @@ tls_kicked(void *arg)
 }
 
 static void
+tls_step_run(void *arg)
+{
+    tls_feed(arg, NULL, 0);
+}
+
+/* Goes on in a later turn, a handshake when it has its own. */
+static void
 tls_conn_soon(struct tls_conn *c)
 {
-    if (c->kick == NULL && !c->closing)
+    if (c->closing)
+        return;
+    if (c->state == TLS_SHAKING)
+        tls_lane_put(c->lane, &c->step);
+    else if (c->kick == NULL)
         c->kick = timer_start(c->loop, 0, tls_kicked, c);
 }
 
@@ -471,6 +485,7 @@ tls_close_op(struct transport *t)
     timer_stop(TAKE(c->limit));
     timer_stop(TAKE(c->kick));
     tls_gate_leave(c->tls, &c->turn);
+    tls_lane_out(c->lane, &c->step);
     c->carrier->ops->close(c->carrier);
 }
 
@@ -536,7 +551,15 @@ carrier_connected(void *arg, int status)
 static void
 carrier_got(void *arg, const uint8_t *p, size_t n)
 {
-    tls_feed(arg, p, n);
+    struct tls_conn *c = arg;
+
+    if (c->state == TLS_SHAKING) {
+        buf_put(&c->held, p, n);
+        tls_steer(c);
+        tls_conn_soon(c);
+    } else {
+        tls_feed(c, p, n);
+    }
 }
 
 static void
@@ -548,7 +571,7 @@ carrier_ended(void *arg, int status)
     if (!c->ended) {
         c->ended = true;
         c->status = status;
-        tls_feed(c, NULL, 0);
+        tls_conn_soon(c);
     }
 }
 
@@ -572,6 +595,7 @@ carrier_closed(void *arg)
     struct tls *t = c->tls;
     struct tls_set *s = c->set;
 
+    tls_lane_unref(t, c->lane);
     SSL_free(c->ssl);
     buf_done(&c->held);
     buf_done(&c->out);
@@ -614,6 +638,8 @@ tls_wrap(void *arg, struct transport *carrier, const struct filter_use *u)
     buf_init(&c->early, STREAM_QUEUE_MAX);
     buf_put(&c->held, u->p, u->n);
     c->turn = (struct tls_turn){.begin = tls_begin, .arg = c};
+    c->lane = tls_lane_ref(c->tls, c->loop);
+    c->step = (struct tls_step){.run = tls_step_run, .arg = c};
     c->limit = timer_start(c->loop, TLS_HANDSHAKE_MS, tls_late, c);
     if (!u->accepted || tls_gate_enter(c->tls, c->loop, c->peer.address, &c->turn))
         tls_begin(c);

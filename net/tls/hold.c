@@ -36,7 +36,7 @@ tls_unref(struct tls *t)
 {
     if (t == NULL || atomic_fetch_sub(&t->refs, 1) != 1)
         return;
-    ASSERT(t->gates == NULL); /* a connection holds the object */
+    ASSERT(t->gates == NULL && t->lanes == NULL); /* a connection holds the object */
     tls_set_unref(t->now);
     pthread_mutex_destroy(&t->lock);
     talloc_free(t);

@@ -6,6 +6,7 @@
  *   hold.c     holders of the object, and of the texts of one time
  *   verify.c   the other end, and words for its faults
  *   gate.c     handshakes of one address, a few at once
+ *   lane.c     steps of handshakes, a few in a turn of the loop
  *   conn.c     the filter: one connection
  */
 #ifndef PADDOCK_NET_TLS_TLS_INT_H
@@ -40,9 +41,10 @@ struct tls_end {
 
 struct tls {
     atomic_uint refs;
-    pthread_mutex_t lock; /* guards `now` and the gates */
+    pthread_mutex_t lock; /* guards `now`, the gates and the list of lanes */
     struct tls_set *now;
     struct tls_gate *gates; /* by loop and address */
+    struct tls_lane *lanes; /* by loop */
     struct tls_end rpc, http;
     atomic_int_fast64_t told_ns; /* when a failure was last logged ... */
     atomic_uint untold;          /* ... and how many were not since */
@@ -88,6 +90,20 @@ struct tls_turn {
 /* True: begin now; false: begin() comes, from another one's leave. */
 bool tls_gate_enter(struct tls *t, struct loop *l, const char *address, struct tls_turn *turn);
 void tls_gate_leave(struct tls *t, struct tls_turn *turn); /* of none: nothing */
+
+/* --- step by step --- */
+
+struct tls_step {
+    struct tls_step *next, **at; /* NULL: it does not wait */
+    void (*run)(void *arg);
+    void *arg;
+};
+
+/* The lane of a loop, counted; on its thread. */
+struct tls_lane *tls_lane_ref(struct tls *t, struct loop *l);
+void tls_lane_unref(struct tls *t, struct tls_lane *a); /* nothing of the caller waits */
+void tls_lane_put(struct tls_lane *a, struct tls_step *s); /* run() comes in a later turn */
+void tls_lane_out(struct tls_lane *a, struct tls_step *s); /* it does not come */
 
 /* --- the filter --- */
 

@@ -669,6 +669,52 @@ START_TEST(half_open_ones_keep_out_their_own_address)
 }
 END_TEST
 
+struct turns {
+    struct timer *next;
+    const struct end *ends;
+    size_t n, open, most;
+};
+
+static void
+count_turn(void *arg)
+{
+    struct turns *t = arg;
+    size_t open = 0;
+    for (size_t i = 0; i < t->n; i++)
+        open += t->ends[i].open;
+    if (open - t->open > t->most)
+        t->most = open - t->open;
+    t->open = open;
+    t->next = open < t->n ? timer_start(loop, 0, count_turn, t) : NULL;
+}
+
+START_TEST(a_storm_leaves_others_their_turns)
+{
+    enum { STORM = 40 };
+    struct tls *t = tls_of(server, ca.cert, true);
+    struct end ends[STORM];
+    struct turns turns = {.ends = ends, .n = STORM};
+    listen_at(tls_rpc(t), RPC);
+    for (int i = 0; i < STORM; i++) {
+        char from[32];
+        snprintf(from, sizeof(from), "127.0.0.%d", 2 + i);
+        dial(&ends[i], tls_rpc(t), "server.global.nomad", RPC, from);
+    }
+    turns.next = timer_start(loop, 0, count_turn, &turns);
+    for (int i = 0; i < STORM; i++)
+        turn_until(&ends[i].open);
+    ck_assert_uint_ge(turns.most, 1);
+    ck_assert_uint_le(turns.most, TLS_STEPS);
+    timer_stop(turns.next);
+    for (int i = 0; i < STORM; i++) {
+        stream_close(ends[i].s);
+        turn_until(&ends[i].closed);
+    }
+    close_all();
+    tls_unref(t);
+}
+END_TEST
+
 /* --- renewal --- */
 
 START_TEST(new_texts_are_for_new_connections)
@@ -746,5 +792,6 @@ TEST_SUITE_FIXTURE("tls", 120, setup, teardown, two_of_ours_by_table,
                    protocols_are_not_mistaken_for_each_other, https_wants_the_host,
                    much_goes_through_and_back, much_goes_over_a_bad_carrier, strangers_are_refused_by_table,
                    servers_that_are_strangers, a_newer_version_can_be_demanded, a_cut_is_no_end,
-                   half_open_ones_keep_out_their_own_address, new_texts_are_for_new_connections,
+                   half_open_ones_keep_out_their_own_address, a_storm_leaves_others_their_turns,
+                   new_texts_are_for_new_connections,
                    texts_are_judged)
