@@ -21,7 +21,7 @@ enum {
     CONFIG_FILES_MAX = 1024,     /* files of a configuration directory */
     CONFIG_BYTES_MAX = 16 << 20, /* bytes of all files of the configuration together */
     CONFIG_NAMED_MAX = 1 << 20,  /* bytes of a file of certificates or of a key */
-    RELOAD_WAIT_MS = 10 * 1000,  /* a request to reload, for the files to be read anew (504) */
+    RELOAD_WAIT_MS = 60 * 1000,  /* a request to reload, for the files to be read anew (504) */
 };
 
 #endif

@@ -32,7 +32,7 @@ def agent_has_no_privilege():
 
 
 def exposure_is_low():
-    for unit, limit in (("paddock", 1.7), ("paddock-policy", 1.9), ("paddock-tasks-clear", 2.1), ("paddock-tasks", 2.6),
+    for unit, limit in (("paddock", 1.7), ("paddock-policy", 1.9), ("paddock-reload", 1.5), ("paddock-tasks-clear", 2.1), ("paddock-tasks", 2.6),
                         ("paddock-hand", 4.1), ("paddock-warden", 8.7)):
         text = sh("systemd-analyze", "security", "--no-pager", f"{unit}.service")
         value = float(re.search(r"exposure level for \S+: ([0-9.]+)", text).group(1))
@@ -132,6 +132,21 @@ def a_start_that_fails_is_tried_more_slowly():
     assert show("paddock", "StatusText") == "Running" and show("paddock", "NFileDescriptorStore") == "0"
 
 
+def the_api_has_the_files_read_anew():
+    """POST /v1/agent/reload: the agent may not read them, and a unit does what `systemctl reload` does."""
+    text = read("/etc/paddock.d/vm.hcl")
+    try:
+        with open("/etc/paddock.d/vm.hcl", "w") as f:
+            f.write(text + '\nclient {\n  meta {\n    asked = "yes"\n  }\n}\n')
+        os.chmod("/etc/paddock.d/vm.hcl", 0o600)
+        told = request("POST", "/v1/agent/reload")
+        assert told["Changed"] == ["client.meta"] and not told["NeedsRestart"], told
+        assert request("POST", "/v1/agent/reload")["Changed"] == []
+    finally:
+        os.chmod("/etc/paddock.d/vm.hcl", 0o644)
+        reload(text)
+
+
 CASES = {1: [units_start_in_order, agent_has_no_privilege, exposure_is_low, the_hand_starts_within_its_unit, a_job_runs_and_systemd_sees_it,
-             the_journal_has_fields, policy_is_taken_up_by_reload, a_start_that_fails_is_tried_more_slowly,
+             the_journal_has_fields, policy_is_taken_up_by_reload, the_api_has_the_files_read_anew, a_start_that_fails_is_tried_more_slowly,
              watchdog_restarts_a_hung_agent]}
