@@ -250,7 +250,7 @@ static void
 leave_old_leader(struct call *c)
 {
     struct forward *f = &c->forward;
-    if (c->method->flags & RPC_READ) {
+    if ((c->method->flags & RPC_READ) || !rpc_client_up(f->to->client)) { /* or it was not sent */
         f->again = true;
         rpc_cancel(f->to->client, f->id); /* forward_answered() comes in a later turn */
     } else if (f->timer == NULL) {
