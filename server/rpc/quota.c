@@ -9,63 +9,65 @@
 #include "server/call/method.h"
 #include "server/leader/live.h"
 
-static struct quota_usage *
-usage_of(struct read *r, struct state_txn *t, const struct quota *q)
+/* Fills in what is used of the limit of this region. */
+static void
+usage_fill(struct read *r, struct state_txn *t, const struct quota *q, struct quota_usage *u)
 {
+    const void *ctx = q; /* lives as long as the answer */
     const char *region = str_or(server_cfg(r->s)->region, "global");
-    struct quota_use used = quota_used(t, q->name);
-    struct quota_usage *u = type_new(r->ctx, &type_quota_usage);
 
-    u->name = q->name;
-    u->create_index = q->create_index;
-    u->modify_index = q->modify_index;
     for (size_t i = 0; i < q->limits.n; i++) {
         const struct quota_limit *of = q->limits.v[i];
         if (!str_eq(of->region, region))
             continue;
-        struct quota_limit *l = type_new(u, &type_quota_limit);
+        struct quota_use used = quota_used(t, q->name);
+        struct quota_limit *l = type_new(ctx, &type_quota_limit);
         l->region = of->region;
         l->hash = of->hash;
         l->region_limit = type_new(l, &type_quota_resources);
         l->region_limit->count = used.count;
         l->region_limit->cpu = used.cpu;
         l->region_limit->memory_mb = used.mem;
-        unsigned char *key = mem_array(u, unsigned char, 4 * (of->hash.n / 3 + 1) + 1);
+        unsigned char *key = mem_array(ctx, unsigned char, 4 * (of->hash.n / 3 + 1) + 1);
         (void)EVP_EncodeBlock(key, of->hash.v, (int)of->hash.n);
-        map_put(u, u->used, (const char *)key)->v = l;
+        map_put(ctx, u->used, (const char *)key)->v = l;
     }
+}
+
+static void *
+usage_get(struct read *r, struct state_txn *t)
+{
+    const struct quota *q = state_get(t, r->ctx, QUOTAS, read_id(r));
+
+    if (q == NULL)
+        return NULL;
+    struct quota_usage *u = type_new(r->ctx, &type_quota_usage);
+    u->name = q->name;
+    u->create_index = q->create_index;
+    u->modify_index = q->modify_index;
+    usage_fill(r, t, q, u);
     return u;
 }
 
-static int
-usage_run(struct read *r, struct state_txn *t, struct err *e)
+static struct state_iter *
+usages_rows(struct read *r, struct state_txn *t)
 {
-    struct quota_usage_response *resp = read_resp(r);
-    const struct quota *q = state_get(t, r->ctx, QUOTAS, read_id(r));
-
-    (void)e;
-    r->index = state_index(t, r->row->tables);
-    resp->usage = q != NULL ? usage_of(r, t, q) : NULL;
-    return 0;
+    return state_ids(t, r->ctx, STATE_QUOTAS, r->list->prefix);
 }
+
+static void
+usages_finish(struct read *r, struct state_txn *t, void *whole, void *row)
+{
+    usage_fill(r, t, state_get(t, whole, QUOTAS, ((const struct quota *)whole)->name), row);
+}
+
+#define USAGE_TABLES STATE_BIT(STATE_QUOTAS) | STATE_BIT(STATE_NAMESPACES) | STATE_BIT(STATE_ALLOCS)
 
 const struct read_row read_quota_usage = {
-    .tables = STATE_BIT(STATE_QUOTAS) | STATE_BIT(STATE_NAMESPACES) | STATE_BIT(STATE_ALLOCS),
-    .run = usage_run};
-
-static int
-usages_run(struct read *r, struct state_txn *t, struct err *e)
-{
-    struct quota_usage_list_response *resp = read_resp(r);
-    struct state_iter *it = state_ids(t, r->ctx, STATE_QUOTAS, r->list->prefix);
-
-    (void)e;
-    r->index = state_index(t, r->row->tables);
-    for (struct quota *q; (q = state_next(it, r->ctx)) != NULL;)
-        list_add(r->ctx, resp->usages, usage_of(r, t, q));
-    return 0;
-}
-
-const struct read_row read_quota_usages = {
-    .tables = STATE_BIT(STATE_QUOTAS) | STATE_BIT(STATE_NAMESPACES) | STATE_BIT(STATE_ALLOCS),
-    .run = usages_run};
+    .tables = USAGE_TABLES, .run = read_one, .get = usage_get};
+const struct read_row read_quota_usages = {.tables = USAGE_TABLES,
+                                           .run = read_list,
+                                           .rows = usages_rows,
+                                           .finish = usages_finish,
+                                           .needs = "Name",
+                                           .makes = "Used"};

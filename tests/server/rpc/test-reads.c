@@ -417,10 +417,15 @@ START_TEST(json_is_that_of_the_objects)
     const struct deployment_list_response *dl =
         CALL(w, RPC_DEPLOYMENT_LIST, deployment_list_response, &all);
     ck_assert_uint_gt(dl->deployments.n, 0);
+    struct quota_limit limit = {.region = "global"}, *one_limit = &limit;
+    struct quota quota = {.name = "q-1", .limits = {&one_limit, 1}}, *one_quota = &quota;
+    struct quota_upsert up = {{&one_quota, 1}};
+    (void)CALL(w, RPC_QUOTA_UPSERT, write_response, &up);
     const struct named ids[] = {{"Job.", "web"},
                                 {"Node.", node_id},
                                 {"NodePool.", "default"},
                                 {"Namespace.", "default"},
+                                {"Quota.", "q-1"},
                                 {"Alloc.", al->allocations.v[0]->id},
                                 {"Eval.", eval},
                                 {"Deployment.", dl->deployments.v[0]->id},
