@@ -39,6 +39,20 @@ compare_unsaid(struct comparing *k, const struct type *t)
     return obj;
 }
 
+/* Two blocks, of which one may be missing. */
+struct blocks {
+    const void *a, *b;
+};
+
+static void compare_objects(struct comparing *k, const char *prefix, const struct type *t,
+                            const void *a, const void *b);
+
+static void
+compare_blocks(struct comparing *k, const char *key, const struct type *t, struct blocks x)
+{
+    compare_objects(k, key, t, x.a ? x.a : compare_unsaid(k, t), x.b ? x.b : compare_unsaid(k, t));
+}
+
 static void
 compare_objects(struct comparing *k, const char *prefix, const struct type *t, const void *a,
                 const void *b)
@@ -51,12 +65,11 @@ compare_objects(struct comparing *k, const char *prefix, const struct type *t, c
             continue;
         const char *key =
             prefix ? mem_printf(k->ctx, "%s.%s", prefix, f->hcl) : mem_strdup(k->ctx, f->hcl);
-        const void *sa = *(const void *const *)p, *sb = *(const void *const *)q;
         if (f->type == FT_STRUCT && f->shape == FS_LIST && f->sub->fields[0].type == FT_STRING)
             compare_labelled(k, key, f->sub, p, q);
-        else if (f->type == FT_STRUCT && f->shape == FS_ONE && (sa || sb))
-            compare_objects(k, key, f->sub, sa ? sa : compare_unsaid(k, f->sub),
-                            sb ? sb : compare_unsaid(k, f->sub));
+        else if (f->type == FT_STRUCT && f->shape == FS_ONE)
+            compare_blocks(k, key, f->sub,
+                           (struct blocks){*(const void *const *)p, *(const void *const *)q});
         else
             list_add(k->ctx, *k->ret, key);
     }
