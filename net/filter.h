@@ -13,7 +13,7 @@
 struct loop;
 struct transport;
 
-/* One connection, as its filter gets to know it. Strings are valid during the call. */
+/* A connection, as its filter gets to know it. Strings are valid during the call. */
 struct filter_use {
     struct loop *loop;
     bool accepted;        /* the other side dialled */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One connection: a transport that encrypts for its upper side what its carrier bears. Bytes go
+ * A connection: a transport that encrypts for its upper side what its carrier bears. Bytes go
  * through a BIO of ours, that reads what the carrier has just brought and writes to a buffer which
  * the carrier takes as a whole: nothing is copied but what stays. In this order: the BIO; what goes
  * out; the handshake and its end; what comes in; the upper side's operations; the carrier's events.
@@ -247,7 +247,7 @@ tls_shaken(struct tls_conn *c)
     return !c->closing;
 }
 
-/* One slice of it. False: nothing more can be done now. */
+/* Takes a slice of the handshake. False: nothing more can be done now. */
 static bool
 tls_shake(struct tls_conn *c)
 {
@@ -309,7 +309,7 @@ tls_over(struct tls_conn *c, int status)
     c->base.up->ended(c->base.arg, status);
 }
 
-/* One record for the upper side. False: nothing more can be done now. */
+/* Hands a record to the upper side. False: nothing more can be done now. */
 static bool
 tls_take(struct tls_conn *c)
 {

@@ -15,7 +15,7 @@
 
 /* --- ciphers --- */
 
-/* Those of TLS 1.2 that are allowed, in the order of our own preference. Of TLS 1.3 all are. */
+/* The ciphers of TLS 1.2 that are allowed, in the order of our preference. Of TLS 1.3 all are. */
 static const struct {
     const char *nomad, *openssl;
 } ciphers[] = {

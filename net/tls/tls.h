@@ -12,7 +12,7 @@
  * HTTP asks for a certificate of who dials with verify_https_client only.
  *
  * A handshake has TLS_HANDSHAKE_MS; of one address TLS_HANDSHAKES run at once, the others wait.
- * What fails is told once a second in the log, with the peer, the certificate's subject and the
+ * A failure is told once a second in the log, with the peer, the certificate's subject and the
  * cure, and to who dialled by stream_why().
  */
 #ifndef PADDOCK_NET_TLS_TLS_H

@@ -32,9 +32,9 @@ struct fsm_event {
 };
 
 /* The rows that an entry wrote, those that went along with others too: each once, in the order in
- * which they were first written. Counted, a talloc context of its own and
- * read-only, so that who follows the log may keep it. Rows borrow from the intent: who applies an
- * entry gives it to the events before anybody hears of them. */
+ * which they were first written. Counted, a talloc context of its own and read-only, so that who
+ * follows the log may keep it. Rows borrow from the intent: who applies an entry gives it to the
+ * events before anybody hears of them. */
 struct fsm_events {
     atomic_uint refs;
     struct fsm_event *v;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The state machine: namespaces: those that are there from the start, their quotas, who keeps one.
- * What jobs of one may be is api/namespace.h's.
+ * The rules for the jobs of one are api/namespace.h's.
  */
 #include "server/fsm/fsm_int.h"
 

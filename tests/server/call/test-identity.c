@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who may ask what only servers ask: a caller is what its certificate says.
+ * The calls that only servers may make: a caller is what its certificate says.
  */
 #include <stdio.h>
 #include <string.h>
