@@ -54,16 +54,19 @@ make_dir(const struct policy *p, const char *path, mode_t mode, bool agents, str
     return r < 0 ? err_errno(e, -r, "let the agent through \"%s\"", path) : 0;
 }
 
-/* Makes the one file of the run directory that is the agent's. It is not opened for writing: who
- * waits for its writers would hear of this. */
+/* Makes the one file of the run directory that is the agent's. A file that is right already is not
+ * written, nor given to its owner again: who waits for changes of either would hear of this. */
 static int
 make_bell(const struct policy *p, struct err *e)
 {
     const char *path = mem_printf(p, "%s/" POLICY_RELOAD, p->run_dir);
     auto_fd int fd = open(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    uid_t uid = (uid_t)p->agent_uid;
+    gid_t gid = (gid_t)p->agent_gid;
+    struct stat st;
 
-    if (fd < 0 ||
-        (geteuid() == 0 && fchown(fd, (uid_t)p->agent_uid, (gid_t)p->agent_gid) < 0))
+    if (fd < 0 || fstat(fd, &st) < 0 ||
+        (geteuid() == 0 && (st.st_uid != uid || st.st_gid != gid) && fchown(fd, uid, gid) < 0))
         return err_errno(e, errno, "make \"%s\"", path);
     return 0;
 }

@@ -516,7 +516,7 @@ START_TEST(installing_rings_no_bell)
     ck_assert_msg(policy_install(p, NULL, &e) == 0, "%s", e.text);
     const char *bell = mem_printf(ctx, "%s/" POLICY_RELOAD, p->run_dir);
     auto_fd int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    ck_assert_int_ge(inotify_add_watch(fd, bell, IN_CLOSE_WRITE | IN_MODIFY), 0);
+    ck_assert_int_ge(inotify_add_watch(fd, bell, IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB), 0);
     ck_assert_msg(policy_install(p, NULL, &e) == 0, "%s", e.text);
     ck_assert_int_eq(read(fd, events, sizeof(events)), -1);
     ck_assert_int_eq(file_put(AT_FDCWD, bell, "reload\n"), 0);
