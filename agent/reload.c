@@ -117,6 +117,8 @@ apply_tls(struct reload *r, void *ctx, const struct agent_config *now)
     t->enable_http = r->host.cfg->tls_config->enable_http;
     t->enable_rpc = r->host.cfg->tls_config->enable_rpc;
     t->rpc_upgrade_mode = r->host.cfg->tls_config->rpc_upgrade_mode;
+    t->verify_server_hostname = r->host.cfg->tls_config->verify_server_hostname;
+    t->bind_node_name = r->host.cfg->tls_config->bind_node_name;
     r->host.cfg->tls_config = t;
     if (agent_tls_renew(r->host.tls, r->host.cfg, &e) < 0)
         log_error("agent", "the certificates stay as they were", "error", e.text, NULL);
@@ -161,13 +163,18 @@ may_isolation(const struct reload *r, const struct agent_config *now, const char
     return true;
 }
 
-/* Whether connections are encrypted is settled by those who listen and dial, once. */
+/* Whether connections are encrypted, and who is a server there, is settled once, by those who
+ * listen and dial. */
 static bool
 may_tls(const struct reload *r, const struct agent_config *now, const char *key)
 {
     (void)now;
-    return r->host.tls && !str_eq(key, "tls.http") && !str_eq(key, "tls.rpc") &&
-           !str_eq(key, "tls.rpc_upgrade_mode");
+    static const char *const fixed[] = {"tls.http", "tls.rpc", "tls.rpc_upgrade_mode",
+                                        "tls.verify_server_hostname", "tls.bind_node_name"};
+    for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
+        if (str_eq(key, fixed[i]))
+            return false;
+    return r->host.tls != NULL;
 }
 
 static const struct reloadable {

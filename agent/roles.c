@@ -217,6 +217,7 @@ start_server(struct roles *r, struct err *e)
         .falls_back = r->rpc_plain,
         .verify_servers =
             r->rpc_filter != NULL && !r->rpc_plain && c->tls_config->verify_server_hostname,
+        .bind_node_name = c->tls_config != NULL && c->tls_config->bind_node_name,
         .expect = s->bootstrap_expect == 0 ? EXPECT_NONE : (unsigned)s->bootstrap_expect,
         .join = to_join(r, s),
         .retry_join_ms = retry_interval_ms(s),

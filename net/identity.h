@@ -16,6 +16,7 @@ struct peer_identity {
     enum peer_kind kind;
     const char *name;   /* of its certificate, "local" in this process; "": it has none */
     const char *region; /* of a node or a server; "": in this process, or unknown */
+    const char *names;  /* of a node: the other names of its certificate, "a,b"; "": none */
 };
 
 #endif

@@ -376,10 +376,10 @@ rpc_call_identity(const struct rpc_call *c)
     const struct peer_identity *who = NULL;
 
     if (l != NULL && l->cfg.local)
-        return (struct peer_identity){PEER_SERVER, "local", ""};
+        return (struct peer_identity){PEER_SERVER, "local", "", ""};
     if (l != NULL && l->cfg.identity != NULL)
         who = l->cfg.identity(l->cfg.carrier);
-    return who != NULL ? *who : (struct peer_identity){PEER_OTHER, "", ""};
+    return who != NULL ? *who : (struct peer_identity){PEER_OTHER, "", "", ""};
 }
 
 void

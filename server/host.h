@@ -63,7 +63,8 @@ struct server_config {
     bool (*may)(const struct rpc_envelope *env, const char *ns);
     const struct filter *filter; /* of connections to other servers; NULL: plain; borrowed */
     bool falls_back; /* of those connections: see struct dialer */
-    bool verify_servers; /* methods of servers are for those whose certificate says so */
+    bool verify_servers; /* methods of servers, and of nodes, are for whose certificate says so */
+    bool bind_node_name; /* ... and a node's certificate bears the node's name */
     int64_t eval_nack_ms;    /* a worker's time for an evaluation; default BROKER_NACK_MS */
 };
 

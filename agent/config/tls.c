@@ -128,6 +128,9 @@ config_tls_check(struct agent_config *c, struct str_list *warnings, struct err *
                        "tls.tls_min_version \"%s\": \"tls12\" and \"tls13\" are supported, older "
                        "ones are not safe",
                        t->tls_min_version);
+    if (t->bind_node_name && !(t->enable_rpc && t->verify_server_hostname))
+        return err_set(e, -ERR_INVALID,
+                       "tls { bind_node_name = true } needs rpc and verify_server_hostname");
     if (check_files(c, e) < 0)
         return e->code;
     return check_needs(t, e);

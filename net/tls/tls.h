@@ -9,6 +9,7 @@
  * RPC (and whatever servers speak among themselves) is mutual: each side must present a certificate
  * that a CA of the texts has signed. With verify_server_hostname a server is one whose certificate
  * bears server.<region>.nomad: such a name is wanted of who is dialled, and of who dials for Raft.
+ * Who may call what over RPC is asked there (server/call/authorize.c).
  * HTTP asks for a certificate of who dials with verify_https_client only.
  *
  * A handshake has TLS_HANDSHAKE_MS; of one address TLS_HANDSHAKES run at once, the others wait.

@@ -17,6 +17,8 @@
 #define ROLE_DOMAIN ".nomad"
 #define RAFT "paddock-raft"
 
+enum { OWN_NAMES_BYTES = 4096 }; /* they go along with each call of a node */
+
 /* --- asking --- */
 
 static bool
@@ -134,19 +136,36 @@ bears_role(const struct str_list *names, const char *wanted)
     return false;
 }
 
+/* Joins the names of a certificate that are not those of many: "web-1,web-1.example.org". */
+static const char *
+own_names(const void *ctx, const struct str_list *names)
+{
+    auto_mem void *tmp = mem_ctx("names");
+    auto_buf struct buf b = BUF_INIT(OWN_NAMES_BYTES);
+
+    for (size_t i = 0; i < names->n; i++) {
+        const char *s = names->v[i];
+        bool role = role_region(tmp, s, "client") != NULL || role_region(tmp, s, "cli") != NULL;
+        if (strpbrk(s, ",*") == NULL && !str_eq(s, "localhost") && !role &&
+            b.len + strlen(s) + 2 < OWN_NAMES_BYTES)
+            buf_printf(&b, "%s%s", b.len > 0 ? "," : "", s);
+    }
+    return mem_strdup(ctx, buf_str(&b));
+}
+
 static struct peer_identity
 peer_identify(const void *ctx, const X509 *x)
 {
-    struct peer_identity who = {PEER_OTHER, common_name(ctx, x), ""};
+    struct peer_identity who = {PEER_OTHER, common_name(ctx, x), "", ""};
     struct str_list names = dns_names(ctx, x);
 
     for (size_t i = 0; i < names.n && who.kind != PEER_SERVER; i++) {
         const char *server = role_region(ctx, names.v[i], "server");
         const char *client = role_region(ctx, names.v[i], "client");
         if (server != NULL)
-            who = (struct peer_identity){PEER_SERVER, who.name, server};
+            who = (struct peer_identity){PEER_SERVER, who.name, server, ""};
         else if (client != NULL && who.kind == PEER_OTHER)
-            who = (struct peer_identity){PEER_NODE, who.name, client};
+            who = (struct peer_identity){PEER_NODE, who.name, client, own_names(ctx, &names)};
     }
     return who;
 }
@@ -271,7 +290,7 @@ tls_peer_check(SSL *ssl, const void *ctx, struct tls_peer *p)
     unsigned n = 0;
     const X509 *x = SSL_get0_peer_certificate(ssl);
 
-    p->is = (struct peer_identity){PEER_OTHER, "", ""};
+    p->is = (struct peer_identity){PEER_OTHER, "", "", ""};
     if (x != NULL && (p->accepted || !p->set->skip_verify))
         p->is = peer_identify(ctx, x);
     SSL_get0_alpn_selected(ssl, &protocol, &n);

@@ -6,6 +6,7 @@
 #include "server/call/call_int.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "api/terms.h"
 #include "common/mem.h"
@@ -32,23 +33,71 @@ authorize(const struct call *c, struct err *e)
     return 0;
 }
 
-int
-authorize_server(const struct call *c, struct err *e)
-{
-    if (!server_cfg(c->s)->verify_servers || !str_eq(c->method->cap, "server") ||
-        c->from.kind == PEER_SERVER)
-        return 0;
-    return err_set(e, -ERR_FORBIDDEN,
-                   "%s is for servers: the certificate of %s is that of \"%.100s\", and not of "
-                   "server.<region>.nomad",
-                   c->method->name, rpc_call_peer(c->rpc), c->from.name);
-}
-
 bool
 call_is_a_nodes(const struct call *c)
 {
     return str_eq(c->method->cap, "client");
 }
+
+/* --- certificates --- */
+
+static int
+refuse_peer(const struct call *c, const char *whose, const char *name, struct err *e)
+{
+    return err_set(e, -ERR_FORBIDDEN,
+                   "%s is for %s: the certificate of %s is that of \"%.100s\", and not of %s",
+                   c->method->name, whose, rpc_call_peer(c->rpc), c->from.name, name);
+}
+
+/* `names`: "a,b", of its certificate; NULL: nobody asks. */
+static int
+check_name(const char *names, const char *node, struct err *e)
+{
+    size_t n = strlen(str_or(node, ""));
+
+    for (const char *at = names; at != NULL; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (n > 0 && strncasecmp(at, node, n) == 0 && (at[n] == ',' || at[n] == '\0'))
+            return 0;
+    }
+    return names == NULL ? 0
+                         : err_set(e, -ERR_FORBIDDEN,
+                                   "node \"%.100s\": its certificate is for \"%.200s\", and must "
+                                   "bear the node's name (tls.bind_node_name): make one with "
+                                   "-additional-dnsname",
+                                   str_or(node, ""), names);
+}
+
+/* Another server has asked already. */
+int
+authorize_peer(struct call *c, struct err *e)
+{
+    const struct server_config *cfg = server_cfg(c->s);
+    const struct node_register_request *r = c->req;
+    bool node = call_is_a_nodes(c);
+
+    c->node_names = NULL;
+    if (c->from.kind == PEER_SERVER) {
+        c->node_names = c->env->node_names;
+        return 0;
+    }
+    if (!cfg->verify_servers)
+        return 0;
+    if (str_eq(c->method->cap, "server"))
+        return refuse_peer(c, "servers", "server.<region>.nomad", e);
+    if (!node)
+        return 0;
+    if (c->from.kind != PEER_NODE || !str_eq(c->from.region, cfg->region))
+        return refuse_peer(c, "clients of this region", "client.<region>.nomad", e);
+    if (!cfg->bind_node_name)
+        return 0;
+    c->node_names = mem_strdup(c, str_or(c->from.names, ""));
+    return c->method->id == RPC_NODE_REGISTER && r->node != NULL
+               ? check_name(c->node_names, r->node->name, e)
+               : 0;
+}
+
+/* --- nodes --- */
 
 static bool
 secret_equal(const char *a, const char *b)
@@ -65,8 +114,10 @@ secret_equal(const char *a, const char *b)
 /* Whoever knows a node's secret speaks for the node, unless another run of an agent registered
  * since: one of the two is of a copy of the machine. */
 static int
-check_speaker(const struct node *n, const struct rpc_envelope *env, struct err *e)
+check_speaker(const struct node *n, const struct call *c, struct err *e)
 {
+    const struct rpc_envelope *env = c->env;
+
     if (n == NULL)
         return err_set(e, -ERR_NOT_FOUND, "node not found");
     if (!secret_equal(n->secret_id, env->node_secret))
@@ -77,7 +128,7 @@ check_speaker(const struct node *n, const struct rpc_envelope *env, struct err *
                        "node \"%s\" was registered by another agent since, with the same id and "
                        "secret: register again",
                        n->id);
-    return 0;
+    return check_name(c->node_names, n->name, e);
 }
 
 int
@@ -96,7 +147,7 @@ prove_node(const struct call *c, struct state_txn *t, const void *ctx, const str
         return 0;
     struct lean *lean =
         lean_new(ctx, &type_node, &type_node,
-                 "ID SecretID Status SchedulingEligibility ModifyIndex AgentRun", "");
+                 "ID SecretID Name Status SchedulingEligibility ModifyIndex AgentRun", "");
     *ret = state_get_lean(t, ctx, STATE_NODES, (struct state_key){env->node_id, NULL, 0}, lean);
-    return check_speaker(*ret, env, e);
+    return check_speaker(*ret, c, e);
 }

@@ -79,6 +79,7 @@ struct call {
     const void *req;
     struct peer_identity from; /* who calls; strings last as long as the connection */
     const char *ns; /* of the envelope; "default" where that names none */
+    const char *node_names; /* of the certificate of the node that calls; NULL: nobody asks */
     rpc_handler *place; /* with the call as its argument */
     struct gate *gate;  /* of the server: when it is closed, `s` is not touched any more */
     enum call_state state;
@@ -103,9 +104,10 @@ void call_failf(struct call *c, int code, const char *why);
 
 /* -ERR_FORBIDDEN: its caller may not make it (authorize.c). */
 int authorize(const struct call *c, struct err *e);
-/* -ERR_FORBIDDEN: the method is for servers (cap=server), and its caller has not proved to be one.
- * Asked before the call is passed on: the next server would take it for ours. */
-int authorize_server(const struct call *c, struct err *e);
+/* -ERR_FORBIDDEN: the method is for servers (cap=server) or nodes (cap=client), and the caller's
+ * certificate is another one's. Asked before the call is passed on: the next server would take it
+ * for ours. */
+int authorize_peer(struct call *c, struct err *e);
 /* The method is a node's own (cap=client). */
 bool call_is_a_nodes(const struct call *c);
 /* Checks the proof in the envelope of a method that is a node's own: *ret is the node, lean, owned

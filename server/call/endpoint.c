@@ -82,7 +82,7 @@ endpoint_place(void *arg, struct rpc_call *rpc, const void *req)
     (void)req;
     if ((c->method->flags & RPC_REPLICATED) && str_eq(region, cfg->region))
         region = cfg->authoritative_region;
-    if (authorize_server(c, &e) < 0)
+    if (authorize_peer(c, &e) < 0)
         call_fail(c, &e);
     else if (!str_eq(region, cfg->region))
         region_start(c, region);

@@ -198,6 +198,7 @@ forward_send(struct call *c, uint64_t term)
 {
     struct forward *f = &c->forward;
     struct rpc_envelope e = *c->env;
+    e.node_names = c->node_names;
     f->sent_ms = env_mono_ms(server_env(c->s));
     int64_t left = rpc_call_deadline_ms(c->rpc) - f->sent_ms;
     e.hops++;

@@ -248,6 +248,7 @@ void
 region_start(struct call *c, const char *region)
 {
     struct rpc_envelope env = *c->env;
+    env.node_names = c->node_names;
     struct err e = ERR_INIT;
     struct region *r = NULL;
     env.region = region;

@@ -531,6 +531,7 @@ START_TEST(what_promises_what_is_not_here_is_refused)
         {"", "tls { ca_file = \"ca.pem\" }", "tls.ca_file \"ca.pem\" is not an absolute path"},
         {"", "tls { tls_min_version = \"tls11\" }", "\"tls12\" and \"tls13\" are supported"},
         {"", "tls { verify_https_client = true }", "verify_https_client = true } needs ca_file"},
+        {"", "tls { bind_node_name = true }", "bind_node_name = true } needs rpc and verify_server_hostname"},
     };
     setup();
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -76,14 +76,20 @@ dial(const struct rpc_server *to, struct tls *t, bool falls_back)
 }
 
 static struct err
-ask(struct rpc_client *c, enum rpc_id id, const void *req)
+ask_with(struct rpc_client *c, enum rpc_id id, const void *req, const struct rpc_envelope *env)
 {
     struct answer *a = mem_new(w, struct answer);
 
     a->w = w;
-    rpc_send(c, &(struct rpc_request){id, req, NULL, 15000}, answered, a);
+    rpc_send(c, &(struct rpc_request){id, req, env, 15000}, answered, a);
     ck_assert(loop_run_until(w->loop, &a->done, 15000));
     return a->err;
+}
+
+static struct err
+ask(struct rpc_client *c, enum rpc_id id, const void *req)
+{
+    return ask_with(c, id, req, NULL);
 }
 
 START_TEST(only_servers_ask_what_servers_ask)
@@ -108,18 +114,89 @@ START_TEST(only_servers_ask_what_servers_ask)
         e = ask(c, RPC_SERVER_CONSENT, &(struct server_consent_request){0});
         ck_assert_msg((e.code == -ERR_FORBIDDEN) == !callers[i].may, "%zu: %s", i, e.text);
         /* nor by another server, which would be taken for the one who asks */
-        struct rpc_request abroad = {RPC_SERVER_HELLO, &(struct server_hello){.name = "another"},
-                                     &(struct rpc_envelope){.region = "eu"}, 15000};
-        struct answer *a = mem_new(w, struct answer);
-        a->w = w;
-        rpc_send(c, &abroad, answered, a);
-        ck_assert(loop_run_until(w->loop, &a->done, 15000));
-        ck_assert_int_eq(a->err.code, callers[i].may ? -ERR_NO_REGION : -ERR_FORBIDDEN);
+        e = ask_with(c, RPC_SERVER_HELLO, &(struct server_hello){.name = "another"},
+                     &(struct rpc_envelope){.region = "eu"});
+        ck_assert_int_eq(e.code, callers[i].may ? -ERR_NO_REGION : -ERR_FORBIDDEN);
         rpc_client_close(c);
         tls_unref(t);
     }
     ck_assert_int_eq(ask(w->rpc, RPC_SERVER_HELLO, &(struct server_hello){.name = "x"}).code,
                      -ERR_UNAVAILABLE); /* this process itself */
+}
+END_TEST
+
+/* A heartbeat of the node, which has registered. */
+static struct err
+beat(struct rpc_client *c, const char *names)
+{
+    struct rpc_envelope env = as_node;
+    env.node_names = names;
+    return ask_with(c, RPC_NODE_UPDATE_STATUS,
+                    &(struct node_update_status_request){.status = "ready"}, &env);
+}
+
+START_TEST(only_nodes_ask_what_nodes_ask)
+{
+    static const struct {
+        const char *names; /* NULL: plain */
+        bool may;
+    } callers[] = {{"client.global.nomad", true},
+                   {"server.global.nomad", true}, /* passes on what a node asked of it */
+                   {"client.eu.nomad", false},
+                   {"cli.global.nomad,localhost", false},
+                   {"client.global.nomad.example.org", false},
+                   {NULL, false}};
+    node_up(w);
+    for (size_t i = 0; i < ARRAY_LEN(callers); i++) {
+        struct tls *t = callers[i].names != NULL ? tls_of(callers[i].names) : NULL;
+        struct rpc_client *c = dial(listening, t, false);
+        struct err e = beat(c, NULL);
+        ck_assert_msg(e.code == (callers[i].may ? 0 : -ERR_FORBIDDEN), "%zu: %s", i, e.text);
+        ck_assert_msg(callers[i].may || strstr(e.text, "UpdateStatus is for clients of this region"),
+                      "%zu: %s", i, e.text);
+        ck_assert_int_eq(ask(c, RPC_JOB_LIST, &(struct list_request){0}).code, 0);
+        rpc_client_close(c);
+        tls_unref(t);
+    }
+}
+END_TEST
+
+/* The node is called "host". */
+START_TEST(a_node_has_the_name_of_its_certificate)
+{
+    static const struct {
+        const char *names, *claim; /* that it sends itself, in the place of a server */
+        bool may;
+    } callers[] = {{"client.global.nomad,localhost,HOST", NULL, true},
+                   {"client.global.nomad,localhost,other,host", NULL, true},
+                   {"client.global.nomad,localhost", NULL, false},
+                   {"client.global.nomad,hos,host.example.org,xhost", NULL, false},
+                   {"client.global.nomad,other", "host", false},
+                   {"server.global.nomad", NULL, true}, /* an agent of both kinds */
+                   {"server.global.nomad", "other,host", true},
+                   {"server.global.nomad", "other", false}};
+    auto_mem void *tmp = mem_ctx("t");
+    teardown();
+    world_bind_names = true;
+    setup();
+    node_up(w);
+    for (size_t i = 0; i < ARRAY_LEN(callers); i++) {
+        struct tls *t = tls_of(callers[i].names);
+        struct rpc_client *c = dial(listening, t, false);
+        struct rpc_envelope env = as_node;
+        struct err e = beat(c, callers[i].claim);
+        ck_assert_msg(e.code == (callers[i].may ? 0 : -ERR_FORBIDDEN), "%zu: %s", i, e.text);
+        ck_assert_msg(callers[i].may || strstr(e.text, "must bear the node's name") != NULL,
+                      "%zu: %s", i, e.text);
+        struct node_register_request reg = {.node = the_node(tmp)};
+        reg.node->secret_id = node_secret;
+        env.node_names = callers[i].claim;
+        e = ask_with(c, RPC_NODE_REGISTER, &reg, &env);
+        bool may = callers[i].may || strstr(callers[i].names, "server") != NULL; /* that one asked */
+        ck_assert_msg(e.code == (may ? 0 : -ERR_FORBIDDEN), "%zu: %s", i, e.text);
+        rpc_client_close(c);
+        tls_unref(t);
+    }
 }
 END_TEST
 
@@ -151,4 +228,5 @@ START_TEST(a_fleet_changes_over_to_tls)
 END_TEST
 
 TEST_SUITE_FIXTURE("identity", 60, setup, teardown, only_servers_ask_what_servers_ask,
+                   only_nodes_ask_what_nodes_ask, a_node_has_the_name_of_its_certificate,
                    a_fleet_changes_over_to_tls)
