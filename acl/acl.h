@@ -17,10 +17,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "acl/limits.h"
 #include "api/api.h"
 #include "common/err.h"
 
-/* What a caller must be allowed. `name` and `path` below are those of acl_allows(). */
+/* The right that a caller must have. `name` and `path` below are those of acl_allows(). */
 enum acl_kind {
     ACL_OPEN,         /* nothing: anybody, whatever the credential */
     ACL_ANY,          /* a credential that is valid, or none: the anonymous token's rights */
@@ -52,12 +53,6 @@ struct acl_need {
  * levels; "node-pool:", "host-volume:", "operator-cap:", "variable:" with capabilities.
  * -ERR_INVALID. */
 int acl_need_parse(const char *word, struct acl_need *ret, struct err *e);
-
-enum {
-    ACL_TEXT_MAX = 1 << 20, /* bytes of a policy's rules */
-    ACL_RULES_MAX = 10000,  /* labelled rules of one policy, each path of a variable one */
-    ACL_NAME_MAX = 128,
-};
 
 enum acl_parse_flags {
     ACL_STRICT = 1, /* for writing: refuses keys that are not known, as well */
