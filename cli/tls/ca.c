@@ -129,24 +129,5 @@ cmd_tls_ca_create(struct cmd *c)
 int
 cmd_tls_ca_info(struct cmd *c)
 {
-    struct cert_list l;
-    struct table t;
-    int rc;
-    if (!cmd_parse(c, NULL, &(struct cmd_args){.min = 1, .max = 1}, &rc))
-        return rc;
-    if (!tls_read_certs(c, "CA file", c->args[0], &l))
-        return 1;
-    for (size_t i = 0; i < l.n; i++) {
-        const struct cert *x = l.v[i];
-        table_init(&t, c, 2);
-        table_row(&t, "Serial Number", x->serial);
-        table_row(&t, "Issuer CN", x->issuer_name);
-        table_row(&t, "Common Name", x->subject);
-        table_row(&t, "Expiry Date", cert_time(c, x->until_s));
-        table_row(&t, "Permitted DNS Domains", tls_list(c, &x->permitted));
-        if (i > 0)
-            cmd_say(c, "%s", "");
-        table_print_blank(&t);
-    }
-    return 0;
+    return tls_info(c, "CA file", true);
 }

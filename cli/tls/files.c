@@ -113,8 +113,42 @@ tls_name_valid(const char *s)
     return n > 0 && n <= NAME_BYTES_MAX && strspn(s, good) == n && s[0] != '.' && s[0] != '-';
 }
 
-const char *
-tls_list(struct cmd *c, const struct str_list *l)
+/* --- showing --- */
+
+/* "[a b]" */
+static const char *
+list_text(struct cmd *c, const struct str_list *l)
 {
     return mem_printf(c, "[%s]", fmt_join(c, l, " "));
+}
+
+int
+tls_info(struct cmd *c, const char *what, bool of_cas)
+{
+    struct cert_list l;
+    struct table t;
+    int rc;
+
+    if (!cmd_parse(c, NULL, &(struct cmd_args){.min = 1, .max = 1}, &rc))
+        return rc;
+    if (!tls_read_certs(c, what, c->args[0], &l))
+        return 1;
+    for (size_t i = 0; i < l.n; i++) {
+        const struct cert *x = l.v[i];
+        table_init(&t, c, 2);
+        table_row(&t, "Serial Number", x->serial);
+        table_row(&t, "Issuer CN", x->issuer_name);
+        table_row(&t, "Common Name", x->subject);
+        table_row(&t, "Expiry Date", cert_time(c, x->until_s));
+        if (of_cas) {
+            table_row(&t, "Permitted DNS Domains", list_text(c, &x->permitted));
+        } else {
+            table_row(&t, "DNS Names", list_text(c, &x->dns));
+            table_row(&t, "IP Addresses", list_text(c, &x->ips));
+        }
+        if (i > 0)
+            cmd_say(c, "%s", "");
+        table_print_blank(&t);
+    }
+    return 0;
 }

@@ -24,9 +24,9 @@ struct cert_key *tls_read_key(struct cmd *c, const char *what, const char *path)
 bool tls_pair_free(struct cmd *c, const struct tls_pair *p);
 /* Writes both, the key for its owner alone, over nothing that exists. */
 bool tls_pair_write(struct cmd *c, const struct tls_pair *p);
+/* A command of one argument: shows the certificates of a file, of CAs with what they may sign, of
+ * others with their names. Returns the exit code. */
+int tls_info(struct cmd *c, const char *what, bool of_cas);
 /* The text may be a part of a file's name and of a DNS name. */
 bool tls_name_valid(const char *s);
-/* "[a b]" */
-const char *tls_list(struct cmd *c, const struct str_list *l);
-
 #endif
