@@ -85,6 +85,14 @@ api_ask(struct cmd *c, const char *method, const char *target)
     return ask;
 }
 
+const char *
+api_hint(const struct http_resp *r)
+{
+    return r->status == 400 && strstr(r->body, "to an HTTPS server")
+               ? "\nThe agent speaks TLS: say https:// in -address or NOMAD_ADDR, and -ca-cert"
+               : "";
+}
+
 static int
 api_fetch(struct cmd *c, const struct http_ask *ask, struct http_resp **ret, struct err *e)
 {
@@ -101,8 +109,8 @@ api_fetch(struct cmd *c, const struct http_ask *ask, struct http_resp **ret, str
     while (n && (r->body[n - 1] == '\n' || r->body[n - 1] == ' '))
         n--;
     return err_set(e, r->status == 404 ? -ERR_NOT_FOUND : -ERR_INVALID,
-                   "Unexpected response code: %d (%.*s)", r->status, (int)(n < 900 ? n : 900),
-                   r->body);
+                   "Unexpected response code: %d (%.*s)%s", r->status, (int)(n < 900 ? n : 900),
+                   r->body, api_hint(r));
 }
 
 static void

@@ -46,6 +46,8 @@ struct change {
 int api_send(struct cmd *c, const struct change *ch, void **ret, struct err *e);
 /* The answer, or something where none is read; NULL: it failed, which was said. */
 const void *api_change(struct cmd *c, const struct change *ch);
+/* Returns a line of help for an answer, after a line break; "": there is none. */
+const char *api_hint(const struct http_resp *r);
 /* The ask that carries our headers, for streams. Owned by c. */
 struct http_ask *api_ask(struct cmd *c, const char *method, const char *target);
 

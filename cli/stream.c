@@ -83,7 +83,7 @@ stream_bad_status(struct cmd *c, const char *what, const struct http_resp *r)
     bool gone = r->status == 404 && strstr(body, "nknown allocation");
     return cmd_fail(
         c, "Error %s: Unexpected response code: %d (%s)%s", what, r->status, body,
-        gone ? "\nIts events are still told: paddock alloc status" : "");
+        gone ? "\nIts events are still told: paddock alloc status" : api_hint(r));
 }
 
 static int

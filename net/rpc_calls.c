@@ -188,7 +188,7 @@ rpc_calls_again(struct rpc_link *l)
 }
 
 void
-rpc_calls_down(struct rpc_link *l)
+rpc_calls_down(struct rpc_link *l, const char *lost)
 {
     int64_t now = loop_now_ms(l->cfg.loop);
     struct rpc_pending *p;
@@ -199,7 +199,7 @@ rpc_calls_down(struct rpc_link *l)
                 break;
         if (p)
             rpc_calls_fail(p, p->sent ? -ERR_CLOSED : -ERR_UNAVAILABLE,
-                           p->sent ? "connection to the server closed" : l->why);
+                           p->sent ? lost : l->why);
     } while (p && !l->closed);
 }
 

@@ -5,6 +5,7 @@
  * and goes on to the next server; calls, which are the link's; the list of servers and how clients
  * spread over it; life.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ struct rpc_client {
     /* over the network */
     struct stream_way how; /* a connection is made */
     bool falls_back, plain; /* may be plain; is, this time */
+    bool heard;             /* bytes over this connection */
     struct addr
         *servers; /* in the order in which they are tried: those learned, then those given */
     size_t n_servers, n_given, next;
@@ -199,6 +201,7 @@ on_connect(void *arg)
     struct rpc_client *c = arg;
 
     c->way = WAY_UP;
+    c->heard = false;
     timer_stop(TAKE(c->late));
     c->failed = 0;
     c->last_error[0] = 0;
@@ -210,6 +213,7 @@ on_data(void *arg, const uint8_t *p, size_t n)
 {
     struct rpc_client *c = arg;
     c->refs++;
+    c->heard = true;
     c->backoff_ms = RPC_BACKOFF_MIN_MS; /* not before: it may end at once */
     if (rpc_reader_feed(&c->reader, p, n) < 0 && !c->closed)
         stream_close(c->stream);
@@ -231,12 +235,21 @@ retry_cb(void *arg)
     connect_next(c);
 }
 
+/* Says whether one who speaks plain text was sent away before it heard anything. */
+static bool
+was_sent_away(const struct rpc_client *c, int code)
+{
+    return c->way == WAY_UP && c->how.filter == NULL && !c->heard &&
+           (code == -ERR_CLOSED || code == -ECONNRESET);
+}
+
 static void
 on_close(void *arg, int code)
 {
     struct rpc_client *c = arg;
     char text[ADDR_TEXT];
     const char *why = stream_why(c->stream); /* as long as this runs */
+    bool away = was_sent_away(c, code);
 
     c->plain = c->falls_back && !c->plain && c->way == WAY_CONNECTING && why != NULL &&
                code == -ERR_CLOSED;
@@ -248,12 +261,14 @@ on_close(void *arg, int code)
         snprintf(c->last_error, sizeof(c->last_error), "no server reachable: %s: %s",
                  addr_format(&c->at, text),
                  why != NULL ? why
+                 : away      ? "it ended the connection without a word: does it want TLS (tls.rpc)?"
                  : code      ? err_name(code)
                              : "no answer");
         if (c->moving)
             rpc_calls_again(c->link);
         c->moving = false;
-        rpc_link_down(c->link, c->last_error);
+        rpc_link_down(c->link, c->last_error,
+                      away ? c->last_error : "connection to the server closed");
     }
     if (!c->closed && c->link->pending && !c->retry && c->way == WAY_DOWN) {
         /* half fixed, half random, so that clients of a lost server do not come in step */

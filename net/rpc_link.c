@@ -103,14 +103,14 @@ rpc_link_drained(struct rpc_link *l)
 }
 
 void
-rpc_link_down(struct rpc_link *l, const char *why)
+rpc_link_down(struct rpc_link *l, const char *why, const char *lost)
 {
     l->refs++;
     l->up = false;
     l->why = why;
     rpc_serve_end(l);
     rpc_stream_over_all(l, -ERR_CLOSED);
-    rpc_calls_down(l);
+    rpc_calls_down(l, lost);
     rpc_link_unref(l);
 }
 

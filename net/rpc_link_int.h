@@ -60,9 +60,9 @@ struct rpc_link *rpc_link_new(const struct rpc_link_config *cfg);
 bool rpc_link_frame(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body);
 /* There is a connection: what waits is sent. */
 void rpc_link_up(struct rpc_link *l);
-/* The connection broke: calls that were sent end, and so do calls that have waited for
- * RPC_PATIENCE_MS. */
-void rpc_link_down(struct rpc_link *l, const char *why);
+/* The connection broke: calls that were sent end by `lost`, and those that have waited for
+ * RPC_PATIENCE_MS by `why`, which lives on. */
+void rpc_link_down(struct rpc_link *l, const char *why, const char *lost);
 /* Less than STREAM_LOW_WATER waits to be sent. */
 void rpc_link_drained(struct rpc_link *l);
 void rpc_link_unref(struct rpc_link *l); /* of refs++ */
@@ -90,7 +90,7 @@ void rpc_serve_end(struct rpc_link *l); /* cancels all */
 bool rpc_calls_answer(struct rpc_link *l, const struct rpc_head *h, const uint8_t *body);
 void rpc_calls_hand(struct rpc_link *l, uint64_t id, const void *resp);
 void rpc_calls_up(struct rpc_link *l);
-void rpc_calls_down(struct rpc_link *l);
+void rpc_calls_down(struct rpc_link *l, const char *lost);
 void rpc_calls_end(struct rpc_link *l, int code, const char *why); /* completes all */
 /* Says whether all calls that were sent and not answered are reads, which can be asked again over
  * another connection (of a client: it has `wanted`). */

@@ -155,18 +155,18 @@ rpc_server_give_conn(struct conn *c, bool filtered, const uint8_t *p, size_t n)
     stream_close(c->stream);
 }
 
-/* Says once in a while that a connection without the filter is refused. */
+/* Says once in a while that a connection is refused since one side alone has the filter. */
 static void
-conn_tell_plain(struct conn *c)
+conn_refuse(struct conn *c, const char *why)
 {
     struct rpc_server *s = c->server;
     int64_t now = loop_now_ms(s->loop);
 
-    if (s->told_ms != 0 && now - s->told_ms < TELL_MS)
-        return;
-    s->told_ms = now;
-    log_warn("rpc", "a connection in plain text is refused: this server wants TLS (tls.rpc)",
-             "peer", stream_peer(c->stream), NULL);
+    if (s->told_ms == 0 || now - s->told_ms >= TELL_MS) {
+        s->told_ms = now;
+        log_warn("rpc", why, "peer", stream_peer(c->stream), NULL);
+    }
+    stream_close(c->stream);
 }
 
 /* The first byte of a connection: its protocol, and whether a filter is to follow. p[0..n) come
@@ -179,11 +179,13 @@ conn_take_first(struct conn *c, uint8_t first, const uint8_t *p, size_t n)
     uint8_t protocol = first & (uint8_t)~RPC_FILTERED;
     bool other = s->other != 0 && protocol == s->other;
 
-    if ((!other && protocol != RPC_PROTOCOL_BYTE) || (filtered && s->filter == NULL)) {
+    if (!other && protocol != RPC_PROTOCOL_BYTE) {
         stream_close(c->stream);
+    } else if (filtered && s->filter == NULL) {
+        conn_refuse(c, "a connection by TLS is refused: this server has none (tls.rpc)");
     } else if (!filtered && s->filter != NULL && !s->plain) {
-        conn_tell_plain(c);
-        stream_close(c->stream);
+        conn_refuse(c,
+                    "a connection in plain text is refused: this server wants TLS (tls.rpc there)");
     } else if (other) {
         rpc_server_give_conn(c, filtered, p, n);
     } else {

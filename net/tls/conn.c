@@ -46,6 +46,7 @@ struct tls_conn {
     SSL *ssl; /* NULL: waits for its turn */
     enum tls_state state;
     bool reading, carrier_reads, closing, shut;
+    uint8_t first; /* byte that came; 0: none */
     bool ended; /* the carrier, with this status */
     int status;
     const uint8_t *in; /* what the BIO reads */
@@ -183,6 +184,22 @@ tls_tell(struct tls_conn *c)
 
 /* --- the handshake --- */
 
+/* Says in plain text that TLS is wanted, to who speaks HTTP: records begin with no letter. */
+static void
+tls_answer_plain(struct tls_conn *c)
+{
+    static const char text[] = "Client sent an HTTP request to an HTTPS server.\n";
+
+    if (!c->peer.accepted || c->peer.use != TLS_HTTP || c->first < 'A' || c->first > 'Z')
+        return;
+    buf_done(&c->out);
+    buf_init(&c->out, OUT_MAX);
+    buf_printf(&c->out,
+               "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n"
+               "Content-Length: %zu\r\n\r\n%s",
+               sizeof(text) - 1, text);
+}
+
 /* Ends with an error, for which c->peer.why has words. In an event. */
 static void
 tls_fail(struct tls_conn *c, int code)
@@ -192,6 +209,8 @@ tls_fail(struct tls_conn *c, int code)
     c->state = TLS_FAILED;
     timer_stop(TAKE(c->limit));
     tls_gate_leave(c->tls, &c->turn);
+    if (!was_open)
+        tls_answer_plain(c);
     (void)tls_flush(c); /* the alert */
     tls_tell(c);
     if (was_open)
@@ -361,6 +380,8 @@ tls_feed(struct tls_conn *c, const uint8_t *p, size_t n)
         p = c->held.data;
         n = c->held.len;
     }
+    if (c->first == 0 && n > 0)
+        c->first = p[0];
     c->in = p;
     c->in_n = n;
     tls_go_on(c);

@@ -78,15 +78,20 @@ tls_choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *n, const
 /* --- names of a certificate --- */
 
 static const char *
-common_name(const void *ctx, const X509 *x)
+text_of_name(const void *ctx, const X509_NAME *name)
 {
-    const X509_NAME *name = X509_get_subject_name(x);
     char text[256] = "";
 
     if (X509_NAME_get_text_by_NID(name, NID_commonName, text, sizeof(text)) < 0 || !text[0])
         return "";
     str_tame(text, false);
     return mem_strdup(ctx, text);
+}
+
+static const char *
+common_name(const void *ctx, const X509 *x)
+{
+    return text_of_name(ctx, X509_get_subject_name(x));
 }
 
 static struct str_list
@@ -231,11 +236,7 @@ say_refusal(struct tls_peer *p, X509_STORE_CTX *x)
     const X509 *at = X509_STORE_CTX_get_current_cert(x), *own = X509_STORE_CTX_get0_cert(x);
     int code = X509_STORE_CTX_get_error(x);
     const char *called = common_name(tmp, at != NULL ? at : own);
-    char issuer[256] = "";
 
-    (void)X509_NAME_get_text_by_NID(X509_get_issuer_name(at != NULL ? at : own), NID_commonName,
-                                    issuer, sizeof(issuer));
-    str_tame(issuer, false);
     switch (code) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
     case X509_V_ERR_CERT_NOT_YET_VALID:
@@ -250,7 +251,8 @@ say_refusal(struct tls_peer *p, X509_STORE_CTX *x)
         snprintf(p->why, sizeof(p->why),
                  "certificate \"%s\" of %s is signed by \"%s\", which is not among the CAs here: "
                  "give both sides one ca_file",
-                 called, p->address, issuer);
+                 common_name(tmp, own), p->address,
+                 text_of_name(tmp, X509_get_issuer_name(own)));
         break;
     default:
         snprintf(p->why, sizeof(p->why), "certificate \"%s\" of %s: %s", called, p->address,
@@ -303,15 +305,17 @@ tls_peer_check(SSL *ssl, const void *ctx, struct tls_peer *p)
 
 /* --- words --- */
 
+#define NO_TLS "does not speak TLS"
+
 static const struct {
     int reason;
     const char *text;
 } reasons[] = {
     {SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE,
      "presents no certificate: give it cert_file and key_file"},
-    {SSL_R_HTTP_REQUEST, "does not speak TLS: say https://"},
-    {SSL_R_HTTPS_PROXY_REQUEST, "does not speak TLS"},
-    {SSL_R_WRONG_VERSION_NUMBER, "does not speak TLS"},
+    {SSL_R_HTTP_REQUEST, NO_TLS},
+    {SSL_R_HTTPS_PROXY_REQUEST, NO_TLS},
+    {SSL_R_WRONG_VERSION_NUMBER, NO_TLS},
     {SSL_R_UNSUPPORTED_PROTOCOL, "speaks no version of TLS that is allowed here"},
     {SSL_R_VERSION_TOO_LOW, "speaks no version of TLS that is allowed here"},
     {SSL_R_TLSV1_ALERT_PROTOCOL_VERSION, "allows no version of TLS that is spoken here"},
@@ -326,6 +330,19 @@ static const struct {
     {SSL_R_EXCESSIVE_MESSAGE_SIZE, "sends a chain of certificates that is too long"},
 };
 
+/* Returns what mends it, "": nothing that is known here. */
+static const char *
+find_cure(const struct tls_peer *p, const char *text)
+{
+    bool none = str_eq(text, NO_TLS);
+
+    if (p->use == TLS_HTTP)
+        return !none         ? ""
+               : p->accepted ? ": say https://"
+                             : ": is http:// its address?";
+    return p->accepted || (text != NULL && !none) ? "" : ": has it tls { rpc = true }?";
+}
+
 void
 tls_peer_why(struct tls_peer *p, const SSL *ssl, bool shaking)
 {
@@ -337,9 +354,10 @@ tls_peer_why(struct tls_peer *p, const SSL *ssl, bool shaking)
         if (reasons[i].reason == ERR_GET_REASON(code))
             text = reasons[i].text;
     if (p->why[0] == '\0')
-        snprintf(p->why, sizeof(p->why), "%s %s", p->address,
+        snprintf(p->why, sizeof(p->why), "%s %s%s", p->address,
                  text != NULL ? text
                  : shaking    ? "ended the connection during the handshake"
-                              : "ended the connection in the middle");
+                              : "ended the connection in the middle",
+                 shaking ? find_cure(p, text) : "");
     ERR_clear_error();
 }
