@@ -74,6 +74,23 @@ static const struct {
                    {0, "${node.unique.id}\1${attr.kernel.name}"},
                    {0, "1000-1005,22,80\00180,443,8000-9000"}};
 
+/* The text, then the names that are asked for. */
+static const char *const acl_policies[] = {
+    "namespace \"prod-*\" { policy = \"write\" } namespace \"prod-a*\" { policy = \"deny\" }\1prod-api\1x/1",
+    "namespace \"a\" {\n  policy = \"read\" # why\n  capabilities = [\"submit-job\", "
+        "\"host-volume-write\",]\n"
+    "  variables {\n    path \"x/*\" { capabilities = [\"read\"] }\n    path \"*y*\" { capabilities = "
+    "[\"deny\"] }\n  }\n}\n\1a\1x/y",
+    "node_pool \"gpu_*\" { policy = \"scale\" } host_volume \"d\" { capabilities = [\"mount-readonly\"] "
+        "}\1gpu_1",
+    "agent { policy = \"read\" } node = { policy = <<E\nwrite\nE\n} quota { policy = <<-E\n  deny\n  E\n}",
+    "operator { policy = \"read\" capabilities = [\"snapshot-save\"] } sentinel { policy = \"write\" }\n"
+    "plugin { policy = \"list\" } /* \\ */ other { a = 1.5 b = [] c \"\\u00e9\\x41\\101\\n\" {} }",
+    "{\"namespace\":{\"*\":{\"policy\":\"read\",\"variables\":{\"path\":{\"*\":{\"capabilities\":[\"list\"]}}"
+    "}}},"
+    "\"agent\":[{\"policy\":\"read\"}],\"node_pool\":[{\"a\":{\"policy\":\"deny\"}},{\"b\":[{}]}]}\1*",
+    NULL};
+
 static const char *const templates[] = {
     "{{.ID}}\1{\"ID\":\"a\"}",
     "{{range .}}{{.Name}} {{end}}\1[{\"Name\":\"a\"},{\"Name\":null}]",
@@ -244,6 +261,7 @@ corpus_text(void)
         seed_text("fuzz-constraint", name, constraints[i].op, constraints[i].sides);
     }
     seed_texts("fuzz-template", -1, templates);
+    seed_texts("fuzz-acl", -1, acl_policies);
     static const char *const *const text[] = {numbers, amounts, targets, addresses, tames};
     for (int i = 0; i < (int)ARRAY_LEN(text); i++)
         seed_texts("fuzz-text", i, text[i]);
