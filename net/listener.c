@@ -4,7 +4,7 @@
  * the last of its streams are closed.
  */
 #include <errno.h>
-#include <poll.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,7 +24,8 @@
 #include "net/loop_int.h"
 #include "net/stream_int.h"
 
-enum { ACCEPT_PAUSE_MS = 20 };
+/* Between two looks whether a descriptor is free; connections that are taken in one turn. */
+enum { ACCEPT_PAUSE_MS = 20, ACCEPT_TURN_MAX = 64 };
 
 /* The connections of one address; of all unix sockets together, which have no limit of their own.
  */
@@ -36,17 +37,14 @@ struct peer {
 };
 
 struct listener {
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } h;
+    int fd;
+    struct watch *watch; /* NULL: closed */
+    struct timer *pause; /* or NULL; until then nothing is accepted */
     struct loop *loop;
     struct listener_config cfg;
     struct peer *peers;
     size_t conns;
-    size_t refs; /* the handle and every stream */
+    size_t refs; /* the socket, a turn, and every stream */
     int64_t told_ns; /* when a failure was last logged */
     uint16_t port;
     bool is_unix;
@@ -113,15 +111,16 @@ is_loopback(const char *host)
     return str_prefix(host, "127.") || str_eq(host, "::1") || str_prefix(host, "::ffff:127.");
 }
 
-/* The connection that waits, counted; NULL: it has gone. */
+/* A connection, counted. */
 static struct stream *
-listener_take(struct listener *n, uv_stream_t *h)
+listener_count(struct listener *n, int fd)
 {
     struct stream *s = stream_over(n->loop, carrier_new(n->loop, n->is_unix));
     struct addr a;
     char text[ADDR_TEXT];
 
-    if (!carrier_accept(s->carrier, h)) {
+    if (!carrier_adopt(s->carrier, fd)) {
+        close(fd);
         stream_close(s);
         return NULL;
     }
@@ -137,24 +136,9 @@ listener_take(struct listener *n, uv_stream_t *h)
 }
 
 static void
-accept_cb(uv_stream_t *h, int status)
+listener_take(struct listener *n, int fd)
 {
-    struct listener *n = h->data;
-
-    if (status < 0) {
-        /* Out of fds all the same. Where libuv can it closes those that wait and does not come
-         * here; else it tries again at once, for as long as there are none: let others give some
-         * back. */
-        if (status == UV_EMFILE || status == UV_ENFILE)
-            (void)poll(NULL, 0, ACCEPT_PAUSE_MS);
-        if (clock_mono_ns() - n->told_ns > 10 * NS_PER_S) {
-            n->told_ns = clock_mono_ns();
-            log_warn("net", "connections are not accepted: raise the limit of open files", "error",
-                     uv_strerror(status), NULL);
-        }
-        return;
-    }
-    struct stream *s = listener_take(n, h);
+    struct stream *s = listener_count(n, fd);
     if (!s)
         return;
     const struct peer *p = s->gone_arg;
@@ -177,6 +161,48 @@ accept_cb(uv_stream_t *h, int status)
     if (n->cfg.filter != NULL && !n->is_unix)
         stream_wrap(s, n->cfg.filter, n->cfg.protocol, NULL, 0);
     n->cfg.on_accept(n->cfg.arg, s);
+}
+
+static void
+pause_over(void *arg)
+{
+    struct listener *n = arg;
+
+    n->pause = NULL;
+    watch_set(n->watch, WATCH_READ);
+}
+
+/* Lets who waits wait, until a descriptor may be free: they stay readable, and would be tried again
+ * at once. */
+static void
+listener_pause(struct listener *n, int errnum)
+{
+    watch_set(n->watch, 0);
+    n->pause = timer_start(n->loop, ACCEPT_PAUSE_MS, pause_over, n);
+    if (clock_mono_ns() - n->told_ns > 10 * NS_PER_S) {
+        n->told_ns = clock_mono_ns();
+        log_warn("net", "connections are not accepted: raise the limit of open files", "error",
+                 strerror(errnum), NULL);
+    }
+}
+
+static void
+listener_turn(void *arg, int listening, unsigned events)
+{
+    struct listener *n = arg;
+
+    (void)events;
+    n->refs++; /* whoever takes a connection may close it */
+    for (int i = 0; i < ACCEPT_TURN_MAX && n->watch != NULL && n->pause == NULL; i++) {
+        int fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0)
+            listener_take(n, fd);
+        else if (errno == EAGAIN)
+            break;
+        else if (errno != EINTR && errno != ECONNABORTED)
+            listener_pause(n, errno);
+    }
+    listener_unref(n);
 }
 
 void
@@ -206,21 +232,38 @@ clear_stale(const char *path, struct err *e)
     return 0;
 }
 
+/* Returns a socket that listens, or -errno. */
 static int
-bind_unix(struct listener *n, const struct addr *a, struct err *e)
+listen_on(const struct sockaddr *sa, socklen_t n)
 {
+    auto_fd int fd = socket(sa->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int yes = 1;
+
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) < 0 ||
+        bind(fd, sa, n) < 0 || listen(fd, STREAM_BACKLOG) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+static int
+listen_unix(struct listener *n, const struct addr *a, struct err *e)
+{
+    struct sockaddr_un sun = {.sun_family = AF_UNIX};
     int r = clear_stale(a->host, e);
     if (r < 0)
         return r;
-    (void)str_copy(n->path, sizeof(n->path), a->host);
+    if (!str_copy(sun.sun_path, sizeof(sun.sun_path), a->host))
+        return -ENAMETOOLONG;
     mode_t old = umask(0177);
-    r = uv_pipe_bind(&n->h.pipe, a->host);
+    r = listen_on((struct sockaddr *)&sun, sizeof(sun));
     umask(old);
+    if (r >= 0)
+        (void)str_copy(n->path, sizeof(n->path), a->host);
     return r;
 }
 
 static int
-bind_tcp(struct listener *n, const struct addr *a, struct err *e)
+listen_tcp(const struct addr *a, struct err *e)
 {
     struct sockaddr_storage ss = {0};
     const char *host = str_eq(a->host, "localhost") ? "127.0.0.1" : a->host;
@@ -228,21 +271,16 @@ bind_tcp(struct listener *n, const struct addr *a, struct err *e)
     if (uv_ip4_addr(host, a->port, (struct sockaddr_in *)&ss) < 0 &&
         uv_ip6_addr(host, a->port, (struct sockaddr_in6 *)&ss) < 0)
         return err_set(e, -ERR_INVALID, "cannot listen on '%s': not an IP address", a->host);
-    return uv_tcp_bind(&n->h.tcp, (struct sockaddr *)&ss, 0);
-}
-
-static void
-closed_cb(uv_handle_t *h)
-{
-    listener_unref(h->data);
+    return listen_on((struct sockaddr *)&ss, ss.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                                                      : sizeof(struct sockaddr_in));
 }
 
 static uint16_t
-bound_port(struct listener *n)
+bound_port(const struct listener *n)
 {
     struct sockaddr_storage ss = {0};
-    int len = sizeof(ss);
-    if (n->is_unix || uv_tcp_getsockname(&n->h.tcp, (struct sockaddr *)&ss, &len) < 0)
+    socklen_t len = sizeof(ss);
+    if (n->is_unix || getsockname(n->fd, (struct sockaddr *)&ss, &len) < 0)
         return 0;
     if (ss.ss_family == AF_INET6)
         return ntohs(((struct sockaddr_in6 *)&ss)->sin6_port);
@@ -261,23 +299,18 @@ listener_new(struct loop *l, const struct addr *a, const struct listener_config 
         n->cfg.per_loopback = n->cfg.per_peer;
     n->is_unix = a->is_unix;
     n->refs = 1;
-    if (a->is_unix)
-        ASSERT(uv_pipe_init(loop_uv(l), &n->h.pipe, 0) == 0);
-    else
-        ASSERT(uv_tcp_init(loop_uv(l), &n->h.tcp) == 0);
-    n->h.handle.data = n;
     struct err why = ERR_INIT;
-    int r = a->is_unix ? bind_unix(n, a, &why) : bind_tcp(n, a, &why);
-    if (r == 0)
-        r = uv_listen(&n->h.stream, STREAM_BACKLOG, accept_cb);
-    if (r < 0) {
+    n->fd = a->is_unix ? listen_unix(n, a, &why) : listen_tcp(a, &why);
+    if (n->fd < 0) {
         if (why.code)
             err_set(e, why.code, "%s", why.text);
         else
-            err_errno(e, -r, "cannot listen on '%s'", addr_format(a, text));
-        uv_close(&n->h.handle, closed_cb);
+            err_errno(e, -n->fd, "cannot listen on '%s'", addr_format(a, text));
+        talloc_free(n);
         return NULL;
     }
+    n->watch = watch_fd(l, n->fd, WATCH_READ, listener_turn, n);
+    ASSERT(n->watch != NULL);
     n->port = bound_port(n);
     return n;
 }
@@ -297,6 +330,12 @@ listener_limit(struct listener *n, size_t per_peer)
 void
 listener_close(struct listener *n)
 {
-    if (n)
-        uv_close(&n->h.handle, closed_cb); /* libuv unlinks the socket file */
+    if (!n)
+        return;
+    watch_stop(TAKE(n->watch));
+    timer_stop(TAKE(n->pause));
+    close(n->fd);
+    if (n->is_unix)
+        unlink(n->path);
+    listener_unref(n);
 }

@@ -416,15 +416,6 @@ carrier_connect(struct carrier *t, const struct addr *a)
 
 /* --- accepted connections --- */
 
-bool
-carrier_accept(struct carrier *t, uv_stream_t *listening)
-{
-    if (uv_accept(listening, &t->h.stream) < 0)
-        return false;
-    transport_tune(t);
-    return true;
-}
-
 int
 carrier_give(const struct carrier *t)
 {
@@ -439,7 +430,8 @@ carrier_give(const struct carrier *t)
 bool
 carrier_adopt(struct carrier *t, int fd)
 {
-    if (uv_tcp_open(&t->h.tcp, fd) < 0)
+    bool is_tcp = t->h.handle.type == UV_TCP;
+    if ((is_tcp ? uv_tcp_open(&t->h.tcp, fd) : uv_pipe_open(&t->h.pipe, fd)) < 0)
         return false;
     transport_tune(t);
     return true;

@@ -77,11 +77,10 @@ struct transport *carrier_transport(struct carrier *c);
 /* Looks up the name and connects; `connected` comes once, unless it fails here or is closed before.
  */
 int carrier_connect(struct carrier *c, const struct addr *a);
-/* The connection that waits at a listening handle; false: it has gone. */
-bool carrier_accept(struct carrier *c, uv_stream_t *listening);
 /* Gives the socket for another loop: a descriptor of it, which outlives it. -1 with errno. */
 int carrier_give(const struct carrier *c);
-/* Takes a socket that another gave; false: it cannot, the descriptor stays the caller's. */
+/* Takes a socket that was accepted, or given by another; false: it cannot, and the descriptor stays
+ * the caller's. */
 bool carrier_adopt(struct carrier *c, int fd);
 
 #endif

@@ -4,16 +4,21 @@
  */
 #include <errno.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/duration.h"
+#include "common/fd.h"
 #include "common/mem.h"
 #include "net/addr.h"
 #include "net/loop.h"
@@ -328,6 +333,53 @@ START_TEST(localhost_needs_no_network)
 }
 END_TEST
 
+static void
+take(void *arg, struct stream *s)
+{
+    stream_close(s);
+    set(arg);
+}
+
+static int64_t
+cpu_ns(void)
+{
+    struct timespec ts;
+    ck_assert_int_eq(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts), 0);
+    return ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+/* A socket on which somebody waits is readable for as long as nobody can be accepted: the loop goes
+ * on meanwhile, and does not turn round and round. */
+START_TEST(connections_wait_for_descriptors)
+{
+    struct loop *l = loop_new();
+    struct err e = ERR_INIT;
+    struct addr a = {.host = "127.0.0.1"};
+    bool came = false, over = false;
+    struct listener_config cfg = {
+        .conns_max = 8, .per_peer = 8, .on_accept = take, .arg = &came};
+    struct listener *n = listener_new(l, &a, &cfg, &e);
+    ck_assert_msg(n != NULL, "%s", e.text);
+    auto_fd int peer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(listener_port(n)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct rlimit was;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &was), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){3, was.rlim_max}), 0);
+    ck_assert_int_eq(connect(peer, (struct sockaddr *)&to, sizeof(to)), 0);
+    timer_start(l, 300, set, &over);
+    int64_t begin = clock_mono_ns(), cpu = cpu_ns();
+    ck_assert(loop_run_until(l, &over, 60000));
+    ck_assert_int_lt(cpu_ns() - cpu, (clock_mono_ns() - begin) / 4);
+    ck_assert(!came);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &was), 0);
+    ck_assert(loop_run_until(l, &came, 60000));
+    listener_close(n);
+    loop_free(l);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -347,6 +399,7 @@ main(void)
     tcase_add_test_raise_signal(tc, free_aborts_on_an_open_handle, SIGABRT);
     tcase_add_test(tc, addresses);
     tcase_add_test(tc, localhost_needs_no_network);
+    tcase_add_test(tc, connections_wait_for_descriptors);
     suite_add_tcase(s, tc);
     SRunner *sr = srunner_create(s);
     srunner_set_tap(sr, "-");
