@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import time
 
 from vm import *
@@ -147,6 +148,59 @@ def the_api_has_the_files_read_anew():
         reload(text)
 
 
+def reloads():
+    sh("journalctl", "--sync")
+    return sum("configuration reloaded" in str(e.get("MESSAGE")) for e in journal("-b", "-u", "paddock"))
+
+
+def rung():
+    """Which call of the bell was answered last; the next one will be heard."""
+    until(lambda: show("paddock-reload", "ActiveState") == "inactive" and show("paddock-reload.path", "SubState") == "waiting", "end of the reload")
+    return show("paddock-reload", "InvocationID")
+
+
+def ring():
+    with open("/run/paddock/reload", "a") as f:
+        f.write("reload\n")
+
+
+def a_policy_made_again_rings_no_bell():
+    """The bell is the agent's alone: who asks once is answered once."""
+    before, last = reloads(), rung()
+    for _ in range(3):
+        sh("systemctl", "start", "paddock-policy")
+    assert rung() == last and reloads() == before, reloads() - before
+    sh("systemctl", "reload", "paddock")
+    until(lambda: reloads() > before, "reload by hand")
+    assert rung() == last and reloads() == before + 1, reloads() - before
+    for _ in range(5):  # each as soon as the last one is answered
+        assert request("POST", "/v1/agent/reload")["Changed"] == []
+    assert rung() != last and reloads() == before + 6, reloads() - before
+
+
+def a_bell_that_nobody_hears():
+    """Rung while the agent stops, is away, or is removed: nothing starts, nothing fails, and the next agent's is heard."""
+    last = rung()
+    stopping = subprocess.Popen(["systemctl", "stop", *UNITS])
+    ring()
+    assert stopping.wait(DEADLINE_S) == 0
+    until(lambda: rung() != last, "answer to a word behind a stop")
+    last = rung()
+    ring()
+    until(lambda: rung() != last, "answer to a word without an agent")
+    last = rung()
+    os.remove("/run/paddock/reload")  # as whoever removes Paddock does
+    until(lambda: rung() != last, "answer to the end of the bell")
+    assert [show(u, "ActiveState") for u in UNITS] == ["inactive"] * 3
+    assert not sh("systemctl", "--failed", "--no-legend", "--no-pager").strip()
+    sh("systemctl", "start", "paddock")
+    until(ready, "ready node")
+    before = reloads()
+    assert request("POST", "/v1/agent/reload")["Changed"] == []
+    assert reloads() == before + 1, reloads() - before
+
+
 CASES = {1: [units_start_in_order, agent_has_no_privilege, exposure_is_low, the_hand_starts_within_its_unit, a_job_runs_and_systemd_sees_it,
-             the_journal_has_fields, policy_is_taken_up_by_reload, the_api_has_the_files_read_anew, a_start_that_fails_is_tried_more_slowly,
+             the_journal_has_fields, policy_is_taken_up_by_reload, the_api_has_the_files_read_anew,
+             a_policy_made_again_rings_no_bell, a_bell_that_nobody_hears, a_start_that_fails_is_tried_more_slowly,
              watchdog_restarts_a_hung_agent]}
