@@ -38,6 +38,7 @@ tls_config_of(const void *ctx, const struct agent_config *c)
         .ca = config_tls_text(c, t->ca_file),
         .cert = config_tls_text(c, t->cert_file),
         .key = config_tls_text(c, t->key_file),
+        .crl = config_tls_text(c, t->crl_file),
         .min_version = t->tls_min_version,
         .ciphers = t->tls_cipher_suites,
         .region = c->region,
@@ -92,6 +93,24 @@ agent_tls_end(const struct agent_config *c)
     return last < end ? last : end;
 }
 
+/* A list that is older than it should be holds on, but may lack whom its CA has revoked since. */
+static void
+tls_warn_crls(const void *ctx, const struct agent_config *c)
+{
+    const char *text = c->tls_config ? config_tls_text(c, c->tls_config->crl_file) : NULL;
+    const char *ca = c->tls_config ? config_tls_text(c, c->tls_config->ca_file) : NULL;
+    struct cert_list cas;
+    struct cert_crl_list crls = {NULL, 0};
+
+    if (!text || !ca || cert_read(ctx, ca, strlen(ca), &cas, NULL) < 0 ||
+        cert_read_crls(ctx, text, strlen(text), &cas, &crls, NULL) < 0)
+        return;
+    for (size_t i = 0; i < crls.n; i++)
+        if (crls.v[i]->next_s != 0 && crls.v[i]->next_s < clock_wall_ns() / NS_PER_S)
+            log_warn("agent", "a list of crl_file is older than its CA wants: put a new one there",
+                     "ca", crls.v[i]->issuer, "due", cert_time(ctx, crls.v[i]->next_s), NULL);
+}
+
 void
 agent_tls_warn(const struct agent_config *c)
 {
@@ -103,6 +122,7 @@ agent_tls_warn(const struct agent_config *c)
                  left < 0 ? "the certificate of the tls block, or its CA, has expired"
                           : "the certificate of the tls block, or its CA, expires soon",
                  "expires", cert_time(tmp, end), "days", LOG_I64(left / DAY_S), NULL);
+    tls_warn_crls(tmp, c);
 }
 
 /* --- the watch --- */

@@ -25,6 +25,7 @@ enum {
     TLS_HANDSHAKE_MS = 10 * 1000, /* a handshake; then its connection is closed */
     TLS_HANDSHAKES = 8,           /* handshakes of one address at once; more wait */
     TLS_STEPS = 2,                /* steps of handshakes in a turn of the loop */
+    TLS_TICKET_S = 60 * 60,       /* a session of HTTPS may be resumed */
     TLS_CHAIN_BYTES = 32 << 10,   /* bytes of the certificates that a peer presents */
 
     /* --- HTTP --- */

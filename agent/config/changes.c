@@ -84,7 +84,8 @@ compare_files(struct comparing *k, const struct agent_config *a, const struct ag
         const char *key, *path, *now;
     } files[] = {{"tls.ca_file", t->ca_file, u->ca_file},
                  {"tls.cert_file", t->cert_file, u->cert_file},
-                 {"tls.key_file", t->key_file, u->key_file}};
+                 {"tls.key_file", t->key_file, u->key_file},
+                 {"tls.crl_file", t->crl_file, u->crl_file}};
     for (size_t i = 0; i < ARRAY_LEN(files); i++)
         if (str_eq(files[i].path, files[i].now) &&
             !str_eq(config_tls_text(a, files[i].path), config_tls_text(b, files[i].now)))

@@ -8,7 +8,7 @@
 #include "agent/config/config_int.h"
 #include "common/str.h"
 
-enum { TLS_FILES = 3 };
+enum { TLS_FILES = 4 };
 
 struct tls_file {
     const char *key, *path;
@@ -21,6 +21,7 @@ tls_list_files(const struct agent_config *c, struct tls_file ret[TLS_FILES])
     ret[0] = (struct tls_file){"ca_file", t ? t->ca_file : NULL};
     ret[1] = (struct tls_file){"cert_file", t ? t->cert_file : NULL};
     ret[2] = (struct tls_file){"key_file", t ? t->key_file : NULL};
+    ret[3] = (struct tls_file){"crl_file", t ? t->crl_file : NULL};
 }
 
 struct str_list

@@ -4,6 +4,7 @@
  * here, once.
  */
 #include "net/cert/cert.h"
+#include "net/cert/cert_int.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -63,9 +64,8 @@ put_escaped(struct buf *b, const char *s)
     }
 }
 
-/* Prints a name as RFC 2253 has it: its last part first. */
-static const char *
-name_text(const void *ctx, const X509_NAME *name)
+const char *
+cert_name_text(const void *ctx, const X509_NAME *name)
 {
     auto_buf struct buf b = BUF_INIT(PEM_BLOCK_MAX * 4);
     auto_mem void *tmp = mem_ctx("name");
@@ -109,8 +109,8 @@ address_text(const void *ctx, const ASN1_OCTET_STRING *s)
     return mem_strdup(ctx, text);
 }
 
-static bool
-asn1_time(const ASN1_TIME *t, int64_t *ret_s)
+bool
+cert_asn1_time(const ASN1_TIME *t, int64_t *ret_s)
 {
     struct tm tm;
     if (!ASN1_TIME_to_tm(t, &tm))
@@ -175,8 +175,8 @@ cert_parse(struct cert *c, const struct pem_block *b, struct err *e)
     c->x509 = d2i_X509(NULL, &p, (long)b->n);
     if (!c->x509 || p != b->data + b->n)
         return err_set(e, -ERR_INVALID, "line %zu: the certificate is damaged", b->line);
-    if (!asn1_time(X509_get0_notBefore(c->x509), &c->from_s) ||
-        !asn1_time(X509_get0_notAfter(c->x509), &c->until_s))
+    if (!cert_asn1_time(X509_get0_notBefore(c->x509), &c->from_s) ||
+        !cert_asn1_time(X509_get0_notAfter(c->x509), &c->until_s))
         return err_set(e, -ERR_INVALID, "line %zu: the certificate has no times", b->line);
     const EVP_PKEY *key = X509_get0_pubkey(c->x509);
     if (!key || EVP_PKEY_get_bits(key) > CERT_KEY_BITS_MAX)
@@ -186,8 +186,8 @@ cert_parse(struct cert *c, const struct pem_block *b, struct err *e)
         return err_set(e, -ERR_INVALID, "line %zu: the certificate has damaged extensions",
                        b->line);
     c->ca = X509_check_ca(c->x509) > 0;
-    c->subject = name_text(c, X509_get_subject_name(c->x509));
-    c->issuer = name_text(c, X509_get_issuer_name(c->x509));
+    c->subject = cert_name_text(c, X509_get_subject_name(c->x509));
+    c->issuer = cert_name_text(c, X509_get_issuer_name(c->x509));
     c->name = common_name(c, X509_get_subject_name(c->x509));
     c->issuer_name = common_name(c, X509_get_issuer_name(c->x509));
     c->serial = serial_text(c, c->x509);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Certificates (X.509, RFC 5280) and private keys, from texts in PEM that come from outside, and
- * all that would make others refuse them. No file is opened and no connection made here. Any
- * thread, an object by one at a time.
+ * Certificates, lists of revoked ones (X.509, RFC 5280) and private keys, from texts in PEM that
+ * come from outside, and all that would make others refuse them. No file is opened and no
+ * connection made here. Any thread, an object by one at a time.
  */
 #ifndef PADDOCK_NET_CERT_CERT_H
 #define PADDOCK_NET_CERT_CERT_H
@@ -51,6 +51,26 @@ int cert_read(const void *ctx, const char *text, size_t n, struct cert_list *ret
 int cert_read_key(const void *ctx, const char *text, size_t n, struct cert_key **ret,
                   struct err *e);
 bool cert_fits_key(const struct cert *c, const struct cert_key *k);
+
+/* A CA's list of those of its certificates that it has revoked. */
+struct cert_crl {
+    X509_CRL *crl; /* owned */
+    const char *issuer;
+    int64_t next_s; /* since the epoch: a newer list is due; 0: nobody knows */
+    size_t line;
+};
+struct cert_crl_list {
+    struct cert_crl **v;
+    size_t n;
+};
+
+/* Reads all lists of a text, and passes other blocks over. None: -ERR_NOT_FOUND. Each must be
+ * signed by one of the CAs, and say nothing that is not understood here. */
+int cert_read_crls(const void *ctx, const char *text, size_t n, const struct cert_list *cas,
+                   struct cert_crl_list *ret, struct err *e);
+/* Returns since when a certificate is revoked, in seconds since the epoch; 0: it is not. A list
+ * that is older than it should be holds on. Any thread, also several at once. */
+int64_t cert_revoked_s(const struct cert_crl_list *l, const X509 *x);
 
 /* The certificate that an agent or a command presents, and whom it trusts. */
 struct cert_set {

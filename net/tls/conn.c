@@ -43,6 +43,7 @@ struct tls_conn {
     struct tls_turn turn;
     struct tls_lane *lane;
     struct tls_step step;
+    struct tls_seat seat;
     SSL *ssl; /* NULL: waits for its turn */
     enum tls_state state;
     bool reading, carrier_reads, closing, shut;
@@ -209,6 +210,7 @@ tls_fail(struct tls_conn *c, int code)
     c->state = TLS_FAILED;
     timer_stop(TAKE(c->limit));
     tls_gate_leave(c->tls, &c->turn);
+    tls_lane_unseat(&c->seat);
     if (!was_open)
         tls_answer_plain(c);
     (void)tls_flush(c); /* the alert */
@@ -244,17 +246,38 @@ tls_flush_early(struct tls_conn *c)
     return r == 0 && c->shut ? c->carrier->ops->shutdown(c->carrier) : r;
 }
 
+/* Says whether a renewal since the connection began has revoked the other end's certificate. */
+static bool
+tls_is_revoked(struct tls_conn *c)
+{
+    struct tls_set *now = tls_set_now(c->tls);
+    bool revoked = now != c->set && tls_peer_revoked(c->ssl, now, &c->peer);
+
+    tls_set_unref(now);
+    return revoked;
+}
+
+static void
+tls_judge_again(void *arg)
+{
+    struct tls_conn *c = arg;
+
+    if (tls_is_revoked(c))
+        tls_fail(c, -ERR_FORBIDDEN);
+}
+
 /* False: the connection has failed or closed. */
 static bool
 tls_shaken(struct tls_conn *c)
 {
     timer_stop(TAKE(c->limit));
     tls_gate_leave(c->tls, &c->turn);
-    if (!tls_peer_check(c->ssl, c, &c->peer)) {
+    if (!tls_peer_check(c->ssl, c, &c->peer) || tls_is_revoked(c)) {
         tls_fail(c, -ERR_FORBIDDEN);
         return false;
     }
     c->state = TLS_OPEN;
+    tls_lane_seat(c->lane, &c->seat);
     int r = tls_flush_early(c);
     if (r < 0) {
         c->state = TLS_SHAKING;
@@ -507,6 +530,7 @@ tls_close_op(struct transport *t)
     timer_stop(TAKE(c->kick));
     tls_gate_leave(c->tls, &c->turn);
     tls_lane_out(c->lane, &c->step);
+    tls_lane_unseat(&c->seat);
     c->carrier->ops->close(c->carrier);
 }
 
@@ -661,6 +685,7 @@ tls_wrap(void *arg, struct transport *carrier, const struct filter_use *u)
     c->turn = (struct tls_turn){.begin = tls_begin, .arg = c};
     c->lane = tls_lane_ref(c->tls, c->loop);
     c->step = (struct tls_step){.run = tls_step_run, .arg = c};
+    c->seat = (struct tls_seat){.judge = tls_judge_again, .arg = c};
     c->limit = timer_start(c->loop, TLS_HANDSHAKE_MS, tls_late, c);
     if (!u->accepted || tls_gate_enter(c->tls, c->loop, c->peer.address, &c->turn))
         tls_begin(c);

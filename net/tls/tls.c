@@ -105,9 +105,23 @@ tls_judge(const void *ctx, const struct cert_set *s, struct err *e)
 }
 
 static int
-set_own(const void *ctx, const struct tls_config *cfg, const struct cert_list *cas, SSL_CTX *to,
-        struct err *e)
+read_crls(const struct tls_config *cfg, const struct cert_list *cas, struct tls_set *to,
+          struct err *e)
 {
+    if (str_empty(cfg->crl))
+        return 0;
+    if (str_empty(cfg->ca))
+        return err_set(e, -ERR_INVALID, "crl_file needs a ca_file, whose CAs sign its lists");
+    return cert_read_crls(to, cfg->crl, strlen(cfg->crl), cas, &to->crls, e) < 0
+               ? err_prefix(e, "crl_file")
+               : 0;
+}
+
+static int
+set_own(const void *ctx, const struct tls_config *cfg, const struct cert_list *cas,
+        struct tls_set *set, struct err *e)
+{
+    SSL_CTX *to = set->ctx;
     struct cert_set s = {.cas = *cas};
     struct cert_key *key;
 
@@ -127,6 +141,10 @@ set_own(const void *ctx, const struct tls_config *cfg, const struct cert_list *c
                        "cert_file: certificate \"%s\" is not for %s, as which others would refuse "
                        "this agent: make one (paddock tls cert create)",
                        s.chain.v[0]->name, cfg->own_name);
+    if (cert_revoked_s(&set->crls, s.chain.v[0]->x509) > 0)
+        return err_set(e, -ERR_INVALID,
+                       "cert_file: certificate \"%s\" is revoked by crl_file: make a new one",
+                       s.chain.v[0]->name);
     bool ok = SSL_CTX_use_certificate(to, s.chain.v[0]->x509) == 1 &&
               SSL_CTX_use_PrivateKey(to, key->key) == 1;
     for (size_t i = 1; ok && i < s.chain.n; i++)
@@ -142,13 +160,15 @@ set_own(const void *ctx, const struct tls_config *cfg, const struct cert_list *c
 static void
 set_rules(SSL_CTX *ctx, const struct tls_config *cfg)
 {
-    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET |
+    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                  SSL_OP_CIPHER_SERVER_PREFERENCE);
     if (!cfg->prefer_own_ciphers)
         SSL_CTX_clear_options(ctx, SSL_OP_CIPHER_SERVER_PREFERENCE);
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-    (void)SSL_CTX_set_num_tickets(ctx, 0);
+    (void)SSL_CTX_set_num_tickets(ctx, 0); /* where there are any: tls_peer_ask() */
+    (void)SSL_CTX_set_timeout(ctx, TLS_TICKET_S);
+    (void)SSL_CTX_set_session_id_context(ctx, (const unsigned char *)"http", 4);
     SSL_CTX_set_max_cert_list(ctx, TLS_CHAIN_BYTES);
     SSL_CTX_set_verify_depth(ctx, CERT_CHAIN_MAX);
     (void)X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
@@ -179,7 +199,9 @@ tls_set_new(const struct tls_config *cfg, struct err *e)
     if (rc == 0)
         rc = read_cas(tmp, cfg->ca, s->ctx, &cas, e);
     if (rc == 0)
-        rc = set_own(tmp, cfg, &cas, s->ctx, e);
+        rc = read_crls(cfg, &cas, s, e);
+    if (rc == 0)
+        rc = set_own(tmp, cfg, &cas, s, e);
     ERR_clear_error();
     if (rc == 0)
         return s;
@@ -217,6 +239,8 @@ tls_renew(struct tls *t, const struct tls_config *cfg, struct err *e)
     t->now = s;
     pthread_mutex_unlock(&t->lock);
     tls_set_unref(old);
+    if (!str_empty(cfg->crl))
+        tls_lanes_judge(t);
     return 0;
 }
 

@@ -10,7 +10,8 @@
  * that a CA of the texts has signed. With verify_server_hostname a server is one whose certificate
  * bears server.<region>.nomad: such a name is wanted of who is dialled, and of who dials for Raft.
  * Who may call what over RPC is asked there (server/call/authorize.c).
- * HTTP asks for a certificate of who dials with verify_https_client only.
+ * HTTP asks for a certificate of who dials with verify_https_client only, and who comes back may
+ * resume its session by a ticket, for TLS_TICKET_S and until the next renewal.
  *
  * A handshake has TLS_HANDSHAKE_MS; of one address TLS_HANDSHAKES run at once, the others wait.
  * A failure is told once a second in the log, with the peer, the certificate's subject and the
@@ -31,6 +32,7 @@ struct tls_config {
     const char *ca;   /* CAs, as many as there are; none: those of the machine */
     const char *cert; /* the own certificate, then those between it and its CA */
     const char *key;
+    const char *crl;         /* lists of certificates that CAs of `ca` have revoked */
     const char *min_version; /* "tls12", "tls13"; NULL: "tls12" */
     const char *ciphers;     /* of TLS 1.2, Nomad's names with commas; NULL: ours */
     const char *region;      /* the own one; NULL: "global" */
@@ -42,11 +44,11 @@ struct tls_config {
     bool quiet;       /* of commands: nothing is logged */
 };
 
-/* NULL with an error: a text is damaged, the key is another one's, a certificate has expired or is
- * not signed by a CA of the texts. */
+/* NULL with an error: a text is damaged, the key is another one's, a certificate has expired, is
+ * revoked, or is not signed by a CA of the texts. */
 struct tls *tls_new(const struct tls_config *cfg, struct err *e);
-/* Takes other texts and rules for connections to come; those there are live on. < 0: they would be
- * refused, and nothing changes. */
+/* Takes other texts and rules for connections to come; those there are live on, but for whose
+ * certificate a list of them revokes. < 0: they would be refused, and nothing changes. */
 int tls_renew(struct tls *t, const struct tls_config *cfg, struct err *e);
 struct tls *tls_ref(struct tls *t);
 void tls_unref(struct tls *t); /* NULL is fine */

@@ -6,7 +6,7 @@
  *   hold.c     holders of the object, and of the texts of one time
  *   verify.c   the other end, and words for its faults
  *   gate.c     handshakes of one address, a few at once
- *   lane.c     steps of handshakes, a few in a turn of the loop
+ *   lane.c     steps of handshakes, a few in a turn of the loop; whom a renewal judges anew
  *   conn.c     the filter: one connection
  */
 #ifndef PADDOCK_NET_TLS_TLS_INT_H
@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 
 #include "common/err.h"
+#include "net/cert/cert.h"
 #include "net/filter.h"
 #include "net/identity.h"
 #include "net/limits.h"
@@ -30,6 +31,7 @@ struct tls_set {
     atomic_uint refs;
     SSL_CTX *ctx;
     const char *region;
+    struct cert_crl_list crls;
     bool verify_server_hostname, verify_https_client, skip_verify, quiet, has_cert;
 };
 
@@ -71,6 +73,9 @@ struct tls_peer {
 void tls_peer_ask(SSL *ssl, struct tls_peer *p);
 /* The handshake is over: fills in who is there, owned by ctx. False with p->why. */
 bool tls_peer_check(SSL *ssl, const void *ctx, struct tls_peer *p);
+/* Says whether a list of the set revokes the other end's certificate, or one between it and its CA;
+ * then p->why has words. */
+bool tls_peer_revoked(const SSL *ssl, const struct tls_set *set, struct tls_peer *p);
 /* Words for what OpenSSL refuses, where p->why has none yet. */
 void tls_peer_why(struct tls_peer *p, const SSL *ssl, bool shaking);
 int tls_verify(X509_STORE_CTX *x, void *arg); /* of the context */
@@ -99,11 +104,22 @@ struct tls_step {
     void *arg;
 };
 
+/* The place of an open connection among those that are judged anew. */
+struct tls_seat {
+    struct tls_seat *next, **at; /* NULL: it has none */
+    void (*judge)(void *arg);
+    void *arg;
+};
+
 /* The lane of a loop, counted; on its thread. */
 struct tls_lane *tls_lane_ref(struct tls *t, struct loop *l);
 void tls_lane_unref(struct tls *t, struct tls_lane *a); /* nothing of the caller waits */
 void tls_lane_put(struct tls_lane *a, struct tls_step *s); /* run() comes in a later turn */
 void tls_lane_out(struct tls_lane *a, struct tls_step *s); /* it does not come */
+void tls_lane_seat(struct tls_lane *a, struct tls_seat *s);
+void tls_lane_unseat(struct tls_seat *s); /* of none: nothing */
+/* Has all that sit judged, each on its loop. Any thread. */
+void tls_lanes_judge(struct tls *t);
 
 /* --- the filter --- */
 

@@ -50,7 +50,10 @@ tls_peer_ask(SSL *ssl, struct tls_peer *p)
     SSL_set_app_data(ssl, p);
     SSL_set_verify(
         ssl, wanted ? SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT : SSL_VERIFY_NONE, NULL);
+    if (p->use == TLS_RPC || !p->accepted)
+        (void)SSL_set_options(ssl, SSL_OP_NO_TICKET);
     if (p->accepted) {
+        (void)SSL_set_num_tickets(ssl, p->use == TLS_HTTP ? 1 : 0);
         SSL_set_accept_state(ssl);
     } else {
         SSL_set_connect_state(ssl);
@@ -260,6 +263,39 @@ say_refusal(struct tls_peer *p, X509_STORE_CTX *x)
     }
 }
 
+/* Says which certificate of a chain is revoked; false: none is. */
+static bool
+say_revoked(struct tls_peer *p, const struct cert_crl_list *l, const STACK_OF(X509) *chain)
+{
+    for (int i = 0; l->n > 0 && i < sk_X509_num(chain); i++) {
+        const X509 *x = sk_X509_value(chain, i);
+        int64_t at_s = cert_revoked_s(l, x);
+        if (at_s == 0)
+            continue;
+        auto_mem void *tmp = mem_ctx("tls");
+        snprintf(p->why, sizeof(p->why),
+                 "certificate \"%s\" of %s is revoked since %s: make a new one",
+                 common_name(tmp, x), p->address, cert_time(tmp, at_s));
+        return true;
+    }
+    return false;
+}
+
+bool
+tls_peer_revoked(const SSL *ssl, const struct tls_set *set, struct tls_peer *p)
+{
+    STACK_OF(X509) *chain = SSL_get0_verified_chain(ssl);
+    X509 *x = SSL_get0_peer_certificate(ssl);
+
+    if (chain != NULL || x == NULL)
+        return say_revoked(p, &set->crls, chain);
+    /* the session was resumed, which keeps the certificate alone */
+    chain = sk_X509_new_null();
+    bool revoked = chain != NULL && sk_X509_push(chain, x) > 0 && say_revoked(p, &set->crls, chain);
+    sk_X509_free(chain);
+    return revoked;
+}
+
 int
 tls_verify(X509_STORE_CTX *x, void *arg)
 {
@@ -272,6 +308,10 @@ tls_verify(X509_STORE_CTX *x, void *arg)
         return 1;
     if (X509_verify_cert(x) != 1) {
         say_refusal(p, x);
+        return 0;
+    }
+    if (say_revoked(p, &p->set->crls, X509_STORE_CTX_get0_chain(x))) {
+        X509_STORE_CTX_set_error(x, X509_V_ERR_CERT_REVOKED);
         return 0;
     }
     X509 *own = X509_STORE_CTX_get0_cert(x);
@@ -292,6 +332,11 @@ tls_peer_check(SSL *ssl, const void *ctx, struct tls_peer *p)
     unsigned n = 0;
     const X509 *x = SSL_get0_peer_certificate(ssl);
 
+    if (SSL_session_reused(ssl) && x != NULL && X509_cmp_current_time(X509_get0_notAfter(x)) < 0) {
+        auto_mem void *tmp = mem_ctx("tls");
+        say_date(p, tmp, x, common_name(tmp, x), true);
+        return false;
+    }
     p->is = (struct peer_identity){PEER_OTHER, "", "", ""};
     if (x != NULL && (p->accepted || !p->set->skip_verify))
         p->is = peer_identify(ctx, x);
@@ -323,6 +368,7 @@ static const struct {
     {SSL_R_TLSV1_ALERT_UNKNOWN_CA, "does not know the CA of this certificate"},
     {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, "refuses this certificate: its log says why"},
     {SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, "finds this certificate expired"},
+    {SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED, "finds this certificate revoked: make a new one"},
     {SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN, "refuses this certificate: its log says why"},
     {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED,
      "wants a certificate: set cert_file and key_file (-client-cert, -client-key)"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of certificates and keys: any bytes to the reader of PEM, to those of certificates and keys,
- * and to the judge of what came of them. Oracles: blocks are within their limits and in order; a
+ * Files of certificates and keys: any bytes to the reader of PEM, to those of certificates, lists of
+ * revoked ones and keys, and to the judge. Oracles: blocks are within their limits and in order; a
  * certificate fits the key that it was made of alone; what is read once is read again as the same.
  */
 #include <stdint.h>
@@ -47,6 +47,18 @@ judge(const void *ctx, const struct cert_list *l, const struct cert_key *key)
     }
 }
 
+static void
+read_crls(const void *ctx, const char *text, const struct cert_list *l)
+{
+    struct cert_crl_list crls = {NULL, 0};
+    struct err e = ERR_INIT;
+
+    if (cert_read_crls(ctx, text, strlen(text), l, &crls, &e) < 0)
+        ASSERT(e.code < 0 && e.text[0] && crls.n == 0);
+    for (size_t i = 0; i < l->n; i++)
+        ASSERT(crls.n > 0 || cert_revoked_s(&crls, l->v[i]->x509) == 0);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
@@ -65,5 +77,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     }
     ASSERT(cert_read(ctx, text, strlen(text), &again, &e) == 0 && again.n == l.n);
     judge(ctx, &l, key);
+    read_crls(ctx, text, &l);
     return 0;
 }

@@ -20,6 +20,10 @@ struct test_pem test_ca(const void *ctx, const char *name);
 struct test_pem test_cert(const void *ctx, struct test_pem ca, const char *names, int64_t from_s,
                           int64_t days);
 
+/* The CA's list of those that it has revoked; a newer one is due next_s seconds from now on. */
+const char *test_crl(const void *ctx, struct test_pem ca, const struct test_pem *revoked, size_t n,
+                     int64_t next_s);
+
 /* Returns that of server.global.nomad, for both ends; made once, kept. */
 struct tls *test_tls(void);
 
