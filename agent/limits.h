@@ -22,6 +22,7 @@ enum {
     CONFIG_BYTES_MAX = 16 << 20, /* bytes of all files of the configuration together */
     CONFIG_NAMED_MAX = 1 << 20,  /* bytes of a file of certificates or of a key */
     RELOAD_WAIT_MS = 60 * 1000,  /* a request to reload, for the files to be read anew (504) */
+    RELOAD_RING_MS = 2 * 1000,   /* such a request that nobody answers, until it is made again */
 };
 
 #endif

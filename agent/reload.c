@@ -17,6 +17,8 @@
 #include "agent/tls.h"
 #include "api/drivers.h"
 #include "client/client.h"
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -35,7 +37,8 @@ enum { RELOADABLES = 8, KEY_MS = 30 * 1000 };
 struct reload {
     struct reload_host host;
     struct reload_wait *waits;
-    struct timer *timer;     /* of those who wait */
+    struct timer *timer;     /* of those who wait: until the bell is rung again */
+    int64_t until_ns;        /* they are told that nobody came */
     void *kept[RELOADABLES]; /* what a reload put into cfg, until the next one does */
 };
 
@@ -283,20 +286,6 @@ reload_now(struct reload *r)
 
 /* --- who asks --- */
 
-static void
-on_reload_late(void *arg)
-{
-    struct reload *r = arg;
-    struct err e = ERR_INIT;
-
-    r->timer = NULL;
-    err_set(&e, -ERR_TIMEOUT,
-            "nobody read the configuration anew within %d s: send SIGHUP to the "
-            "agent's supervisor, or use systemctl reload paddock",
-            RELOAD_WAIT_MS / 1000);
-    reload_answer(r, NULL, &e);
-}
-
 static int
 reload_touch(struct reload *r, struct err *e)
 {
@@ -307,6 +296,26 @@ reload_touch(struct reload *r, struct err *e)
     if (fd < 0 || write(fd, "reload\n", 7) != 7)
         return err_errno(e, errno, "ask by \"%s\" for the configuration to be read anew", path);
     return 0;
+}
+
+/* Rings again: systemd hears nothing while it does what an earlier word asked for. */
+static void
+on_reload_silence(void *arg)
+{
+    struct reload *r = arg;
+    struct err e = ERR_INIT;
+
+    r->timer = NULL;
+    if (clock_mono_ns() >= r->until_ns) {
+        err_set(&e, -ERR_TIMEOUT,
+                "nobody read the configuration anew within %d s: send SIGHUP to the "
+                "agent's supervisor, or use systemctl reload paddock",
+                RELOAD_WAIT_MS / 1000);
+    } else if (reload_touch(r, &e) == 0) {
+        r->timer = timer_start(r->host.loop, RELOAD_RING_MS, on_reload_silence, r);
+        return;
+    }
+    reload_answer(r, NULL, &e);
 }
 
 void
@@ -322,8 +331,10 @@ reload_ask(void *arg, reload_done *done, void *done_arg)
     struct reload_wait *w = mem_new(r, struct reload_wait);
     *w = (struct reload_wait){r->waits, done, done_arg};
     r->waits = w;
-    if (!r->timer)
-        r->timer = timer_start(r->host.loop, RELOAD_WAIT_MS, on_reload_late, r);
+    if (!r->timer) {
+        r->until_ns = clock_mono_ns() + RELOAD_WAIT_MS * NS_PER_MS;
+        r->timer = timer_start(r->host.loop, RELOAD_RING_MS, on_reload_silence, r);
+    }
 }
 
 void
