@@ -17,6 +17,13 @@ enum { BEAT_MIN_MS = 100, BEAT_TIMEOUT_MS = 10000, BACKOFF_MIN_MS = 1000, BACKOF
 static void send_register(struct sim *s);
 static void send_beat(struct sim *s);
 
+struct dialer
+fleet_dialer(const struct fleet *f, const char *from)
+{
+    return (struct dialer){
+        .loop = f->loop, .filter = tls_rpc(f->tls), .from = from, .name = "server.global.nomad"};
+}
+
 struct rpc_client *
 sim_conn(struct sim *s)
 {
@@ -27,7 +34,8 @@ sim_conn(struct sim *s)
 
     if (*c == NULL) {
         sim_address(&f->sims[s->number / f->opt.share * f->opt.share], from);
-        *c = rpc_dial(&(struct dialer){.loop = f->loop, .from = from}, &f->servers, &e);
+        const struct dialer way = fleet_dialer(f, from);
+        *c = rpc_dial(&way, &f->servers, &e);
         ASSERT(*c != NULL); /* the addresses were parsed before */
     }
     return *c;

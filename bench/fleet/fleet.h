@@ -29,6 +29,7 @@
 #include "common/hash.h"
 #include "common/uuid.h"
 #include "net/rpc.h"
+#include "net/tls/tls.h"
 
 struct range {
     int64_t min, max;
@@ -44,6 +45,7 @@ struct options {
     struct range start_ms, life_ms, stop_ms; /* of tasks; life 0: for ever */
     int64_t fail, start_fail;                /* percent of runs */
     const char *control, *events;
+    const char *pki; /* directory of nomad-agent-ca.pem and global-client-nomad.pem; NULL: plain */
     int64_t run_ns; /* 0: until told */
     bool json;
 };
@@ -132,6 +134,7 @@ struct fleet {
     struct loop *loop;
     struct options opt;
     struct str_list servers;
+    struct tls *tls; /* NULL: plain; owned */
     struct rpc_client **conns, *own;
     struct sim *sims;
     struct spec *specs;
@@ -170,6 +173,8 @@ void sim_rejoin(struct sim *s);
 void sim_stop(struct sim *s); /* for good; nothing of it is left on the loop */
 void sim_beat_in(struct sim *s, int64_t ms);
 struct rpc_client *sim_conn(struct sim *s);
+/* How servers are dialled, from that address; NULL: any. */
+struct dialer fleet_dialer(const struct fleet *f, const char *from);
 int64_t sim_backoff(struct sim *s);
 
 void fleet_joined(struct fleet *f); /* main.c: one more is under way no longer */

@@ -3,6 +3,7 @@
  * The fleet simulator (see fleet.h): options, the order of start, the end. Exits 1 when a node that
  * was kept alive was ever down.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,6 +12,7 @@
 #include "bench/fleet/fleet.h"
 #include "common/clock.h"
 #include "common/duration.h"
+#include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/num.h"
@@ -143,6 +145,7 @@ fleet_free(struct fleet *f)
     for (int64_t i = 0; i < (f->opt.nodes + f->opt.share - 1) / f->opt.share; i++)
         rpc_client_close(f->conns[i]);
     loop_free(f->loop);
+    tls_unref(f->tls);
     driver_done(f);
     talloc_free(f);
 }
@@ -202,6 +205,8 @@ options_parse(struct fleet *f, int argc, char **argv, struct err *e)
         {"control", OPT_STRING, &o->control, "PATH", "The control socket.", NULL},
         {"events", OPT_STRING, &o->events, "FILE", "Where to write what was decided, at the end.",
          NULL},
+        {"pki", OPT_STRING, &o->pki, "DIRECTORY",
+         "Speak TLS, as a client of region global with the files of `paddock tls` there.", NULL},
         {"for", OPT_DURATION, &o->run_ns, "TIME", "How long to run; 0: until told.", NULL},
         {"json", OPT_BOOL, &o->json, NULL, "Print JSON.", NULL},
         {0}};
@@ -225,6 +230,32 @@ options_parse(struct fleet *f, int argc, char **argv, struct err *e)
     return 0;
 }
 
+static const char *
+read_pem(struct fleet *f, const char *name, struct err *e)
+{
+    char *path = mem_printf(f, "%s/%s", f->opt.pki, name), *text = NULL;
+    size_t n;
+    int r = file_read(f, AT_FDCWD, path, 1 << 20, &text, &n);
+
+    if (r < 0)
+        err_set(e, r, "%s: %s", path, err_name(r));
+    return text;
+}
+
+static int
+tls_open(struct fleet *f, struct err *e)
+{
+    const struct tls_config cfg = {
+        .ca = read_pem(f, "nomad-agent-ca.pem", e),
+        .cert = read_pem(f, "global-client-nomad.pem", e),
+        .key = read_pem(f, "global-client-nomad-key.pem", e),
+        .verify_server_hostname = true,
+    };
+    if (e->code == 0)
+        f->tls = tls_new(&cfg, e);
+    return e->code;
+}
+
 static int
 fleet_open(struct fleet *f, struct err *e)
 {
@@ -241,7 +272,10 @@ fleet_open(struct fleet *f, struct err *e)
     f->conns = mem_array(f, struct rpc_client *, (size_t)f->opt.nodes);
     for (int64_t i = 0; i < f->opt.nodes; i++)
         f->sims[i] = (struct sim){.fleet = f, .number = (uint32_t)i};
-    f->own = rpc_dial(&(struct dialer){.loop = f->loop}, &f->servers, e);
+    if (f->opt.pki != NULL && tls_open(f, e) < 0)
+        return e->code;
+    const struct dialer own = fleet_dialer(f, NULL);
+    f->own = rpc_dial(&own, &f->servers, e);
     if (e->code == 0 && f->opt.control != NULL)
         control_open(f, f->opt.control, e);
     return e->code;

@@ -113,6 +113,16 @@ per_client_kb(const struct fleet *f)
                : 0;
 }
 
+static size_t
+count_connected(const struct fleet *f)
+{
+    size_t n = 0;
+
+    for (int64_t i = 0; i < f->opt.nodes; i++)
+        n += f->conns[i] != NULL && rpc_client_up(f->conns[i]);
+    return n;
+}
+
 static void
 print_json(const struct fleet *f, FILE *out)
 {
@@ -125,7 +135,8 @@ print_json(const struct fleet *f, FILE *out)
     const struct {
         const char *name;
         uint64_t v;
-    } counts[] = {{"heartbeats", s->beats},
+    } counts[] = {{"connected", count_connected(f)},
+                  {"heartbeats", s->beats},
                   {"heartbeats_failed", s->beats_failed},
                   {"misses", s->misses},
                   {"wrong_down", s->wrong_down},

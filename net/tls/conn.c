@@ -289,10 +289,23 @@ tls_shaken(struct tls_conn *c)
     return !c->closing;
 }
 
+/* Says whether who dialled has gone while its first words waited: they are not worth a step. */
+static bool
+tls_is_forsaken(const struct tls_conn *c)
+{
+    return c->peer.accepted && c->ended && !c->step.begun && c->first == SSL3_RT_HANDSHAKE;
+}
+
 /* Takes a slice of the handshake. False: nothing more can be done now. */
 static bool
 tls_shake(struct tls_conn *c)
 {
+    if (tls_is_forsaken(c)) {
+        tls_peer_why(&c->peer, c->ssl, true);
+        tls_fail(c, -ERR_CLOSED);
+        return false;
+    }
+    c->step.begun |= c->first != 0;
     ERR_clear_error();
     int r = SSL_do_handshake(c->ssl);
     int why = SSL_get_error(c->ssl, r);
@@ -327,7 +340,7 @@ tls_begin(void *arg)
 static void
 tls_steer(struct tls_conn *c)
 {
-    bool shakes = c->state == TLS_SHAKING && c->held.len == 0; /* else its step is still to come */
+    bool shakes = c->state == TLS_SHAKING && c->held.len < RECORD; /* also to hear of its end */
     bool on = !c->closing && !c->ended && (shakes || (c->state == TLS_OPEN && c->reading));
 
     if (on == c->carrier_reads || c->closing)
@@ -529,7 +542,7 @@ tls_close_op(struct transport *t)
     timer_stop(TAKE(c->limit));
     timer_stop(TAKE(c->kick));
     tls_gate_leave(c->tls, &c->turn);
-    tls_lane_out(c->lane, &c->step);
+    tls_lane_out(&c->step);
     tls_lane_unseat(&c->seat);
     c->carrier->ops->close(c->carrier);
 }

@@ -12,7 +12,9 @@ struct tls_lane {
     struct tls_lane *next;
     struct loop *loop;
     size_t refs; /* connections */
-    struct tls_step *first, **last;
+    struct tls_queue {
+        struct tls_step *first, **last;
+    } begun, fresh;
     struct timer *timer;
     struct tls_seat *seats;
 };
@@ -27,7 +29,8 @@ tls_lane_ref(struct tls *t, struct loop *l)
     if (a == NULL) {
         a = mem_new(NULL, struct tls_lane);
         a->loop = l;
-        a->last = &a->first;
+        a->begun.last = &a->begun.first;
+        a->fresh.last = &a->fresh.first;
         a->next = t->lanes;
         t->lanes = a;
     }
@@ -53,18 +56,25 @@ tls_lane_unref(struct tls *t, struct tls_lane *a)
     talloc_free(a);
 }
 
+/* Returns whose turn it is: who has begun goes first, else all would end late, and be gone. */
+static struct tls_step *
+lane_next(const struct tls_lane *a)
+{
+    return a->begun.first != NULL ? a->begun.first : a->fresh.first;
+}
+
 static void
 lane_turn(void *arg)
 {
     struct tls_lane *a = arg;
 
     a->timer = NULL;
-    for (unsigned i = 0; i < TLS_STEPS && a->first != NULL; i++) {
-        struct tls_step *s = a->first;
-        tls_lane_out(a, s);
+    for (unsigned i = 0; i < TLS_STEPS && lane_next(a) != NULL; i++) {
+        struct tls_step *s = lane_next(a);
+        tls_lane_out(s);
         s->run(s->arg);
     }
-    if (a->first != NULL && a->timer == NULL)
+    if (lane_next(a) != NULL && a->timer == NULL)
         a->timer = timer_start(a->loop, 0, lane_turn, a);
 }
 
@@ -73,16 +83,18 @@ tls_lane_put(struct tls_lane *a, struct tls_step *s)
 {
     if (s->at != NULL)
         return;
+    struct tls_queue *q = s->begun ? &a->begun : &a->fresh;
+    s->queue = q;
     s->next = NULL;
-    s->at = a->last;
-    *a->last = s;
-    a->last = &s->next;
+    s->at = q->last;
+    *q->last = s;
+    q->last = &s->next;
     if (a->timer == NULL)
         a->timer = timer_start(a->loop, 0, lane_turn, a);
 }
 
 void
-tls_lane_out(struct tls_lane *a, struct tls_step *s)
+tls_lane_out(struct tls_step *s)
 {
     if (s->at == NULL)
         return;
@@ -90,7 +102,7 @@ tls_lane_out(struct tls_lane *a, struct tls_step *s)
     if (s->next != NULL)
         s->next->at = s->at;
     else
-        a->last = s->at;
+        s->queue->last = s->at;
     s->at = NULL;
 }
 

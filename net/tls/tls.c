@@ -169,6 +169,7 @@ set_rules(SSL_CTX *ctx, const struct tls_config *cfg)
     (void)SSL_CTX_set_num_tickets(ctx, 0); /* where there are any: tls_peer_ask() */
     (void)SSL_CTX_set_timeout(ctx, TLS_TICKET_S);
     (void)SSL_CTX_set_session_id_context(ctx, (const unsigned char *)"http", 4);
+    (void)SSL_CTX_set1_groups_list(ctx, "X25519:P-256:P-384"); /* none that takes long */
     SSL_CTX_set_max_cert_list(ctx, TLS_CHAIN_BYTES);
     SSL_CTX_set_verify_depth(ctx, CERT_CHAIN_MAX);
     (void)X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);

@@ -98,8 +98,12 @@ void tls_gate_leave(struct tls *t, struct tls_turn *turn); /* of none: nothing *
 
 /* --- step by step --- */
 
+struct tls_queue;
+
 struct tls_step {
     struct tls_step *next, **at; /* NULL: it does not wait */
+    struct tls_queue *queue;     /* in which it does */
+    bool begun; /* the handshake has had a step already */
     void (*run)(void *arg);
     void *arg;
 };
@@ -115,7 +119,7 @@ struct tls_seat {
 struct tls_lane *tls_lane_ref(struct tls *t, struct loop *l);
 void tls_lane_unref(struct tls *t, struct tls_lane *a); /* nothing of the caller waits */
 void tls_lane_put(struct tls_lane *a, struct tls_step *s); /* run() comes in a later turn */
-void tls_lane_out(struct tls_lane *a, struct tls_step *s); /* it does not come */
+void tls_lane_out(struct tls_step *s); /* it does not come */
 void tls_lane_seat(struct tls_lane *a, struct tls_seat *s);
 void tls_lane_unseat(struct tls_seat *s); /* of none: nothing */
 /* Has all that sit judged, each on its loop. Any thread. */

@@ -319,6 +319,45 @@ START_TEST(a_storm_leaves_others_their_turns)
 }
 END_TEST
 
+struct walk {
+    struct tls_step steps[6];
+    struct walk_one {
+        struct walk *w;
+        int number;
+    } ones[6];
+    int order[6];
+    size_t n;
+    bool done;
+};
+
+static void
+walk_run(void *arg)
+{
+    struct walk_one *o = arg;
+    o->w->order[o->w->n++] = o->number;
+    o->w->done = o->w->n == 5;
+}
+
+/* Else all handshakes of a storm would end late and together, when who dialled has gone. */
+START_TEST(who_has_begun_goes_first)
+{
+    static const int order[] = {3, 5, 0, 1, 2};
+    struct tls *t = tls_of(server, ca.cert, true);
+    struct tls_lane *a = tls_lane_ref(t, loop);
+    struct walk w = {.n = 0};
+    for (int i = 0; i < 6; i++) {
+        w.ones[i] = (struct walk_one){&w, i};
+        w.steps[i] = (struct tls_step){.begun = i >= 3, .run = walk_run, .arg = &w.ones[i]};
+        tls_lane_put(a, &w.steps[i]);
+    }
+    tls_lane_out(&w.steps[4]);
+    turn_until(&w.done);
+    ck_assert_mem_eq(w.order, order, sizeof(order));
+    tls_lane_unref(t, a);
+    tls_unref(t);
+}
+END_TEST
+
 /* --- renewal --- */
 
 START_TEST(new_texts_are_for_new_connections)
@@ -396,4 +435,4 @@ TEST_SUITE_FIXTURE("tls", 120, ends_setup, ends_teardown, two_of_ours_by_table,
                    protocols_are_not_mistaken_for_each_other, https_wants_the_host,
                    much_goes_through_and_back, much_goes_over_a_bad_carrier,
                    half_open_ones_keep_out_their_own_address, a_storm_leaves_others_their_turns,
-                   new_texts_are_for_new_connections, texts_are_judged)
+                   who_has_begun_goes_first, new_texts_are_for_new_connections, texts_are_judged)
