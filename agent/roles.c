@@ -323,6 +323,7 @@ start_client(struct roles *r, struct err *e)
         .region = r->region,
         .datacenter = r->datacenter,
         .http_addr = r->http_advertise,
+        .http_tls = c->tls_config != NULL && c->tls_config->enable_http,
         .dev = c->dev_mode,
         .stop_tasks = c->dev_mode,
         .servers = r->server ? NULL : set_servers,

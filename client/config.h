@@ -22,7 +22,8 @@ struct client_config {
     const char *datacenter; /* [dc1] */
     const struct agent_config *plugins; /* whose plugin blocks drivers read; NULL: none */
     const struct agent_client *agent; /* the client block of the configuration [an empty one] */
-    const char *http_addr; /* advertised "ip:port" of this agent's HTTP API */
+    const char *http_addr; /* advertised "ip:port" of this agent's HTTP API, */
+    bool http_tls;         /* which speaks TLS */
     bool dev;              /* loopback fingerprint */
     bool stop_tasks;       /* client_stop ends all tasks and removes their directories (-dev) */
     /* The servers that there are, "ip:port" each, as the last time (in client_new) or by now: 1:

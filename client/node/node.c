@@ -145,6 +145,7 @@ node_build(struct ground *g, const struct meta *meta)
     n->node_class = str_or(cfg->agent->node_class, "");
     n->node_pool = cfg->agent->node_pool;
     n->http_addr = cfg->http_addr;
+    n->tls_enabled = cfg->http_tls;
     n->status = NODE_INIT;
     n->scheduling_eligibility = cfg->agent->default_ineligible ? NODE_INELIGIBLE : NODE_ELIGIBLE;
     n->node_max_allocs = cfg->agent->node_max_allocs;
