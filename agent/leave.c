@@ -64,7 +64,7 @@ leave_try(void *arg)
     }
     auto_mem void *tmp = mem_ctx("leave");
     struct raft_peer_request p = {.id = mem_printf(tmp, "%" PRIu64, l->id), .left = true};
-    struct rpc_request q = {RPC_OPERATOR_REMOVE_PEER, &p, NULL, LEAVE_MS};
+    struct rpc_request q = {RPC_SERVER_LEAVE, &p, NULL, LEAVE_MS};
     rpc_send(l->r->servers, &q, leave_answered, l);
 }
 

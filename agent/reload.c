@@ -32,7 +32,7 @@ struct reload_wait {
     void *arg;
 };
 
-enum { RELOADABLES = 8, KEY_MS = 30 * 1000 };
+enum { RELOADABLES = 8 };
 
 struct reload {
     struct reload_host host;
@@ -89,9 +89,8 @@ apply_isolation(struct reload *r, void *ctx, const struct agent_config *now)
 }
 
 static void
-on_key_installed(void *arg, const struct err *e, const void *resp)
+on_key_installed(void *arg, const struct err *e, const struct gossip_keys_response *r)
 {
-    const struct gossip_keys_response *r = resp;
     (void)arg;
     if (e || r->messages.n > 0)
         log_error("agent", "the key of server.encrypt is not installed everywhere", "error",
@@ -105,9 +104,7 @@ apply_encrypt(struct reload *r, void *ctx, const struct agent_config *now)
     const char *key = mem_strdup(ctx, now->server->encrypt_key);
 
     r->host.cfg->server->encrypt_key = key;
-    struct gossip_keys_request install = {.op = "install", .key = key};
-    struct rpc_request q = {RPC_OPERATOR_GOSSIP_KEYRING, &install, NULL, KEY_MS};
-    rpc_send((*r->host.roles)->api_servers, &q, on_key_installed, NULL);
+    server_gossip_keys((*r->host.roles)->server, "install", key, on_key_installed, NULL);
 }
 
 /* The texts are good: load() has made a struct tls of them. */

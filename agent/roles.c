@@ -213,6 +213,10 @@ start_server(struct roles *r, struct err *e)
         .http_addr = r->http_advertise,
         .version = NOMAD_VERSION,
         .admit = admit_job,
+        .acl_enabled = c->acl->enabled,
+        .acl_replication_token = c->acl->replication_token,
+        .acl_token_ttl_min = c->acl->token_min_expiration_ttl,
+        .acl_token_ttl_max = c->acl->token_max_expiration_ttl,
         .filter = r->rpc_filter,
         .falls_back = r->rpc_plain,
         .verify_servers =
@@ -358,6 +362,13 @@ static const struct rpc_service node_services[] = {{RPC_CLIENT_HTTP, serve_http}
 
 /* --- HTTP --- */
 
+static void
+roles_rights_changed(void *arg)
+{
+    api_rights_changed(arg);
+    exec_rights_changed(arg);
+}
+
 static int
 start_http(struct roles *r, struct err *e)
 {
@@ -397,6 +408,13 @@ start_http(struct roles *r, struct err *e)
         .started_ns = clock_mono_ns(),
         .tls_end_s = agent_tls_end(c),
     };
+    if (c->acl->enabled)
+        r->api.rights =
+            rights_new(r, &(struct rights_config){.loop = r->rc.loop,
+                                                  .servers = r->api_servers,
+                                                  .ttl_ms = c->acl->token_ttl / NS_PER_MS,
+                                                  .changed = roles_rights_changed,
+                                                  .arg = &r->api});
     r->api.guard.hosts = c->httpapi_hosts;
     list_add(r, r->api.guard.own, r->name);
     list_add(r, r->api.guard.own, host_name(r));
@@ -558,6 +576,7 @@ roles_stop(struct roles *r, void (*stopped)(void *arg), void *arg)
         rpc_serve(r->servers, NULL, 0, NULL); /* what is under way ends with its connections */
     http_server_close(TAKE(r->passed_on));
     http_server_close(TAKE(r->http));
+    rights_free(TAKE(r->api.rights));
     r->api.client = NULL; /* requests that are still open find no role */
     r->api.server = NULL;
     if (r->server)

@@ -5,6 +5,7 @@
 #include "api/object.h"
 
 #include "common/mem.h"
+#include "common/str.h"
 
 #define OBJECT(TABLE, id, type, ...)                                                               \
     static int check_##type(const void *obj, bool deleted, struct err *e)                          \
@@ -14,16 +15,50 @@
 API_OBJECTS(OBJECT)
 #undef OBJECT
 
-#define OBJECT(TABLE, id, type, TYPE, table, words, list, put, one, file)                          \
-    {&type_##type, table, words, RPC_##TYPE##_UPSERT, RPC_##TYPE##_DELETE, check_##type},
+/* The methods of those that have them of their line. */
+static const struct {
+    const struct type *type;
+    enum rpc_id upsert, delete;
+} methods[] = {
+#define OBJECT(TABLE, type, TYPE, ...) {&type_##type, RPC_##TYPE##_UPSERT, RPC_##TYPE##_DELETE},
+    API_COMMON_OBJECTS(OBJECT)
+#undef OBJECT
+};
+
+#define OBJECT(TABLE, id, type, TYPE, table, words, key, member)                                   \
+    {&type_##type, key, table, words, check_##type},
 static const struct object_kind kinds[] = {API_OBJECTS(OBJECT)};
 #undef OBJECT
 
 const struct object_kind *
 object_kind_of(enum rpc_id id)
 {
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (kinds[i].upsert == id || kinds[i].delete == id)
-            return &kinds[i];
+    for (size_t i = 0; i < ARRAY_LEN(methods); i++)
+        if (methods[i].upsert == id || methods[i].delete == id)
+            return object_kind(methods[i].type);
     return NULL;
+}
+
+const struct object_kind *
+object_kind(const struct type *type)
+{
+    const struct object_kind *k = kinds;
+
+    while (k->type != type)
+        k++;
+    return k;
+}
+
+const char *
+object_key(const struct object_kind *k, const void *obj)
+{
+    return str_or(*(const char *const *)type_member(k->type, obj, k->key), "");
+}
+
+bool
+object_is_shared(const struct object_kind *k, const void *obj)
+{
+    const bool *global = type_member(k->type, obj, "Global");
+
+    return global == NULL || *global;
 }

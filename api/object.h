@@ -13,16 +13,21 @@
 #include "common/err.h"
 
 struct object_kind {
-    const struct type *type; /* has Name, Hash, CreateIndex, ModifyIndex */
+    const struct type *type; /* has Hash, CreateIndex, ModifyIndex, and its key: */
+    const char *key;         /* "Name" */
     const char *table;       /* "node_pools": of the state, and in searches */
     const char *words;       /* "node pool" */
-    enum rpc_id upsert, delete;
     /* Says whether it may be stored, or, with its name alone, deleted. */
     int (*check)(const void *obj, bool deleted, struct err *e);
 };
 
 /* Returns the kind that the method writes; NULL: it is no method of objects. */
 const struct object_kind *object_kind_of(enum rpc_id id);
+/* Returns the kind of a type that has a line `object`. */
+const struct object_kind *object_kind(const struct type *type);
+const char *object_key(const struct object_kind *k, const void *obj);
+/* Says whether the row is one that all regions share: it has no member Global, or is. */
+bool object_is_shared(const struct object_kind *k, const void *obj);
 
 /* Checks what all kinds have: at most OBJECT_TEXT_MAX bytes of a description, OBJECT_META_MAX
  * entries and OBJECT_META_BYTES_MAX bytes of metadata (NULL: it has none). */

@@ -373,6 +373,15 @@ client_has_alloc(const struct client *c, const char *alloc_id)
     return alloc_runner_find(&c->allocs, alloc_id) != NULL;
 }
 
+const char *
+client_alloc_namespace(const struct client *c, const char *alloc_id)
+{
+    const struct alloc_runner *r = alloc_runner_find(&c->allocs, alloc_id);
+
+    return r != NULL && r->a.rec->alloc != NULL ? str_or(r->a.rec->alloc->namespace, NS_DEFAULT)
+                                                : NULL;
+}
+
 char *
 client_gone_words(const struct client *c, const void *ctx, const char *alloc_id)
 {
@@ -384,6 +393,17 @@ client_has_task(const struct client *c, const char *alloc_id, const char *task)
 {
     struct alloc_runner *ar = alloc_runner_find(&c->allocs, alloc_id);
     return ar != NULL && alloc_runner_task(ar, task) != NULL;
+}
+
+const char *
+client_task_driver(const struct client *c, const char *alloc_id, const char *task)
+{
+    const struct alloc_runner *ar = alloc_runner_find(&c->allocs, alloc_id);
+
+    for (size_t i = 0; ar != NULL && ar->a.tg != NULL && i < ar->a.tg->tasks.n; i++)
+        if (str_eq(ar->a.tg->tasks.v[i]->name, task))
+            return ar->a.tg->tasks.v[i]->driver;
+    return NULL;
 }
 
 static void

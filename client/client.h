@@ -89,8 +89,12 @@ int client_set_servers(struct client *c, const struct str_list *servers, struct 
 struct node_meta_response *client_meta(const struct client *c, const void *ctx);
 
 bool client_has_alloc(const struct client *c, const char *alloc_id);
+/* Borrowed; NULL: it is not here. */
+const char *client_alloc_namespace(const struct client *c, const char *alloc_id);
 /* Says why an allocation is not here, in words that follow a colon; owned by ctx. */
 char *client_gone_words(const struct client *c, const void *ctx, const char *alloc_id);
+/* Borrowed; NULL: the task, or its allocation, is not here. */
+const char *client_task_driver(const struct client *c, const char *alloc_id, const char *task);
 bool client_has_task(const struct client *c, const char *alloc_id, const char *task);
 
 /* --- operations on allocations: `e` NULL means done. --- */

@@ -152,6 +152,17 @@ glob_matches(const char *pattern, const char *s, bool only_stars)
 }
 
 bool
+str_same_secret(const char *a, const char *b)
+{
+    size_t an = strlen(str_or(a, "")), bn = strlen(str_or(b, ""));
+    unsigned diff = an != bn || an == 0;
+
+    for (size_t i = 0; i < an && i < bn; i++)
+        diff |= (unsigned char)a[i] ^ (unsigned char)b[i];
+    return diff == 0;
+}
+
+bool
 str_glob(const char *pattern, const char *s)
 {
     return glob_matches(pattern, s, false);

@@ -24,6 +24,8 @@ size_t utf8_cut(const char *s, size_t max);
  * what changes the direction of writing, and bytes that are no UTF-8 become '?'. `lines`: \n and \t
  * stay. */
 void str_tame(char *s, bool lines);
+/* Compares secrets: each byte is looked at, whatever came before. False if one is empty. */
+bool str_same_secret(const char *a, const char *b);
 /* Glob with * and ? (and \ quoting), as Nomad's datacenter patterns. */
 bool str_glob(const char *pattern, const char *s);
 bool str_stars(const char *pattern, const char *s); /* "*" alone means something */

@@ -57,6 +57,12 @@ server_ways(const struct server *s)
     return s->ways;
 }
 
+struct callers *
+server_callers(const struct server *s)
+{
+    return s->callers;
+}
+
 struct forwards *
 server_forwards(const struct server *s)
 {

@@ -32,6 +32,7 @@ struct leader;
 struct server;
 struct state_txn;
 struct ways;
+struct callers;
 
 /* The settings that a server is started with (server.h); strings are copied. */
 struct server_config {
@@ -63,6 +64,9 @@ struct server_config {
     bool (*may)(const struct rpc_envelope *env, const char *ns);
     const struct filter *filter; /* of connections to other servers; NULL: plain; borrowed */
     bool falls_back; /* of those connections: see struct dialer */
+    bool acl_enabled;                  /* tokens decide who may; else everybody may everything */
+    const char *acl_replication_token; /* of the authoritative region; NULL: none */
+    int64_t acl_token_ttl_min, acl_token_ttl_max; /* ns, of a token that ends; 0: 1m, 24h */
     bool verify_servers; /* methods of servers, and of nodes, are for whose certificate says so */
     bool bind_node_name; /* ... and a node's certificate bears the node's name */
     int64_t eval_nack_ms;    /* a worker's time for an evaluation; default BROKER_NACK_MS */
@@ -83,6 +87,8 @@ struct gate *server_gate(const struct server *s);
 struct leader *server_leader(const struct server *s);
 /* The connections of nodes (server/call/endpoint.h). */
 struct ways *server_ways(const struct server *s);
+/* Those who call, by their tokens (server/call/caller.h). */
+struct callers *server_callers(const struct server *s);
 
 /* Explanations and simulations take a processor for a while: one at a time, whoever asks. False:
  * one is being made. Any thread. */

@@ -20,6 +20,7 @@ struct server {
     struct watches *watches;
     struct leader *leader;
     struct ways *ways;
+    struct callers *callers;
     struct forwards *forwards;
     struct regions *abroad;
     struct core_net net;

@@ -31,7 +31,8 @@ enum wake_reason {
     WAKE_CHANGED,
     WAKE_TIMEOUT,
     WAKE_SHUTDOWN,
-    WAKE_LEADER /* is another one, or none */
+    WAKE_LEADER, /* is another one, or none */
+    WAKE_RIGHTS  /* may be others, of a watch that asks for that */
 };
 typedef void wake_fn(void *arg, enum wake_reason why);
 struct watch_on {
@@ -39,6 +40,7 @@ struct watch_on {
     uint64_t key;    /* 0: any row of the tables; else only what state_key_*() names */
     uint64_t seen;   /* state_applied() of the snapshot that gave the unsatisfying answer */
     int64_t timeout_ms;
+    bool rights; /* woken when rights may have changed as well, for WAKE_RIGHTS */
 };
 /* fn() does not come any more. NULL is fine. */
 void server_watch_cancel(struct server_watch *w);

@@ -22,16 +22,17 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "common/uuid.h"
+#include "server/call/caller.h"
+#include "server/call/endpoint.h"
+#include "server/call/ways.h"
 #include "server/core/core.h"
 #include "server/gate.h"
+#include "server/gossip/gossip.h"
 #include "server/hook.h"
 #include "server/host_int.h"
 #include "server/leader/leader.h"
-#include "server/gossip/gossip.h"
 #include "server/peer/found.h"
 #include "server/peer/peers.h"
-#include "server/call/endpoint.h"
-#include "server/call/ways.h"
 #include "server/state/watch.h"
 
 enum { HAND_OVER_MS = 1000 };
@@ -66,9 +67,18 @@ copy_config(struct server *s, const struct server_config *in)
     c->datacenter = str_or(in->datacenter, "dc1");
     if (str_empty(c->authoritative_region))
         c->authoritative_region = c->region;
-    const char **strings[] = {&c->data_dir, &c->name,     &c->region,    &c->datacenter,
-                              &c->node_id,  &c->rpc_addr, &c->serf_addr, &c->http_addr,
-                              &c->version,  &c->serf_bind, &c->authoritative_region};
+    const char **strings[] = {&c->data_dir,
+                              &c->name,
+                              &c->region,
+                              &c->datacenter,
+                              &c->node_id,
+                              &c->rpc_addr,
+                              &c->serf_addr,
+                              &c->http_addr,
+                              &c->version,
+                              &c->serf_bind,
+                              &c->authoritative_region,
+                              &c->acl_replication_token};
     for (size_t i = 0; i < ARRAY_LEN(strings); i++)
         *strings[i] = mem_strdup(s, *strings[i]);
     if (c->state_max == 0)
@@ -212,6 +222,8 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     }
     s->gate = gate_new();
     s->ways = ways_new(s);
+    authorize_begin();
+    s->callers = callers_new(s, s);
     s->forwards = forwards_new(s, loop, s, endpoint_call);
     s->abroad = regions_new(s, loop, s);
     s->leader = leader_new(s);

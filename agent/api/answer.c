@@ -69,7 +69,8 @@ reply_error(struct request *a, const struct err *e)
 static unsigned
 flags_of(const struct request *a)
 {
-    return JSON_HIDE_SECRETS | (a->pretty ? JSON_PRETTY : 0) | (a->unsaid ? JSON_UNSAID : 0);
+    return (a->secrets ? 0 : JSON_HIDE_SECRETS) | (a->pretty ? JSON_PRETTY : 0) |
+           (a->unsaid ? JSON_UNSAID : 0);
 }
 
 void

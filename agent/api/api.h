@@ -12,7 +12,9 @@
 
 #include <stdbool.h>
 
+#include "acl/acl.h"
 #include "agent/guard.h"
+#include "agent/rights.h"
 #include "api/api.h"
 #include "net/http/http.h"
 #include "net/loop.h"
@@ -37,6 +39,9 @@ struct api {
     struct http_server *http;
     const char *region, *name, *version;
     struct guard guard;
+    struct rights *rights;    /* NULL: there is no access control */
+    struct request *open;     /* those that last */
+    struct session *sessions; /* commands in tasks (routes_exec.c) */
     reload_ask_fn *reload; /* POST /v1/agent/reload; NULL: this agent cannot */
     void (*reload_forget)(void *arg, void *done_arg);
     void *reload_arg;
@@ -58,6 +63,7 @@ struct request {
     struct list_options asked;  /* what reply_list asks for */
     struct id_request by_id;    /* request_by_id */
     bool pretty;
+    bool secrets; /* are shown in the answer */
     bool unsaid; /* what an object was not given is null in its JSON */
     bool passed_on; /* by another agent */
     struct large_body *large; /* NULL: its body is not */
@@ -66,6 +72,9 @@ struct request {
     enum rpc_id method;
     request_done *done;
     bool (*on_error)(struct request *a, const struct err *e); /* true: answered */
+    struct acl *acl;        /* rights of who asks, where the route has a need; NULL: everybody's */
+    const char *allowed_ns; /* request_may() said yes to; NULL: it was not asked */
+    struct request *next_open, **at_open; /* of what lasts, and ends when its right does */
     struct parts *parts; /* parts_begin */
     void (*gone)(struct request *a); /* the client left, for routes without RPC */
     /* Tells a failure otherwise than by the status of the answer; NULL: no. */
@@ -82,9 +91,10 @@ enum {
     VERB_DELETE = 8,
     VERB_WRITE = VERB_PUT | VERB_POST,
     VERB_ANY = 15,
-    VERB_UNSAFE = 16, /* a GET changes something, or is no mere read */
-    VERB_HERE = 32,   /* no server is asked, who would refuse what is meant for another region */
-    VERB_LONG = 64    /* the answer lasts as long as its reader likes */
+    VERB_UNSAFE = 16,  /* a GET changes something, or is no mere read */
+    VERB_HERE = 32,    /* no server is asked, who would refuse what is meant for another region */
+    VERB_LONG = 64,    /* the answer lasts as long as its reader likes */
+    VERB_SESSION = 128 /* a WebSocket, whose first message may bear the token: asks itself */
 };
 
 struct route {
@@ -93,7 +103,15 @@ struct route {
     const char *suffix; /* items: "/plan", "": the rest is the id, NULL: exact path */
     void (*handle)(struct request *a);
     enum rpc_id rpc; /* that the handler calls, where several methods share it */
+    /* A need (acl/acl.h), asked before the handler; of namespaces in any of them, and by the
+     * handler in its own (request_may). Or BY_SERVER. */
+    const char *cap;
 };
+#define BY_SERVER NULL /* the server decides, that the handler asks */
+#define ROUTES_END                                                                                 \
+    {                                                                                              \
+        0, NULL, NULL, NULL, 0, NULL                                                               \
+    }
 
 /* The handler of the HTTP server; arg is a struct api. */
 void api_handle(void *arg, struct http_req *req);
@@ -160,7 +178,7 @@ void reply_meta(struct request *a, const struct query_meta *m);
 
 /* --- the routes --- */
 extern const struct route routes_deployment[], routes_job[], routes_node[], routes_alloc[],
-    routes_agent[], routes_client[], routes_schema[], routes_object[];
+    routes_agent[], routes_client[], routes_schema[], routes_object[], routes_acl[];
 #ifdef FAULT_INJECTION
 extern const struct route routes_test[];
 #endif
@@ -169,16 +187,24 @@ extern const struct route routes_test[];
 bool route_later(struct request *a, unsigned verb);
 /* The same without an answer; `what` is not there, NULL: Enterprise. */
 bool route_is_later(const struct request *a, unsigned verb, const char **what);
-/* Does the path of the request fit a route, and which part of it is the id? */
+/* Calls the handler of the route if who asks may; else the request is answered, now or later. */
+void request_admit(struct request *a);
+/* Says whether who asks may do in the namespace what the route needs; else it was answered. */
+bool request_may(struct request *a, const char *ns);
+/* Asks again for the rights of all that is open; what has none any more ends. */
+void api_rights_changed(struct api *api);
+
 /* Query and headers into a->env and a->list. False: it was answered. */
 bool request_parse(struct request *a);
 bool request_is_for_our_region(const struct request *a);
+/* Says whether the path of the request fits a route, and which part of it is the id. */
 bool request_fits(const struct request *a, const char *path, const char *suffix, const char **id);
 
 /* agent/api/metrics.c */
 void metrics_get(struct request *a);
 /* agent/api/routes_exec.c */
 void alloc_exec(struct request *a);
+void exec_rights_changed(struct api *api); /* as api_rights_changed() */
 /* agent/api/routes_client.c. True: allocation a->id is this node's. Otherwise the request is
  * forwarded or answered. */
 bool request_reaches_alloc(struct request *a);

@@ -245,16 +245,16 @@ ask_gone(struct request *a)
 static void
 alloc_done(struct request *a, const void *resp)
 {
-    const struct alloc_response *r = resp;
+    const struct alloc_place *p = ((const struct alloc_place_response *)resp)->place;
     const struct client *c = a->api->client;
 
     /* a node that does not know its own allocation says so */
-    if (!r->alloc)
+    if (!p)
         reply_fail(a, 404, "Unknown allocation \"%s\"", a->id);
-    else if (c && str_eq(r->alloc->node_id, client_node_id(c)))
+    else if (c && str_eq(p->node_id, client_node_id(c)))
         ask_gone(a);
     else
-        other_node_ask(a, mem_strdup(a, r->alloc->node_id));
+        other_node_ask(a, mem_strdup(a, p->node_id));
 }
 
 static void
@@ -264,7 +264,7 @@ other_node_alloc(struct request *a)
         ask_gone(a);
         return;
     }
-    call_server(a, RPC_ALLOC_GET_ALLOC, request_by_id(a), alloc_done);
+    call_server(a, RPC_ALLOC_GET_PLACE, request_by_id(a), alloc_done);
 }
 
 bool
@@ -275,7 +275,7 @@ request_reaches_alloc(struct request *a)
         return false;
     }
     if (a->api->client && request_is_for_our_region(a) && client_has_alloc(a->api->client, a->id))
-        return true;
+        return request_may(a, client_alloc_namespace(a->api->client, a->id));
     other_node_alloc(a);
     return false;
 }

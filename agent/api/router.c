@@ -12,8 +12,8 @@
 #include "common/str.h"
 
 static const struct route *const tables[] = {
-    routes_schema, routes_object, routes_deployment, routes_job,
-    routes_node,   routes_alloc,  routes_agent,      routes_client,
+    routes_schema, routes_object, routes_acl,   routes_deployment, routes_job,
+    routes_node,   routes_alloc,  routes_agent, routes_client,
 #ifdef FAULT_INJECTION
     routes_test,
 #endif
@@ -142,7 +142,7 @@ router_handle(struct api *api, struct http_req *req, bool passed_on)
         bool changes = verb != VERB_GET || (r->verbs & VERB_UNSAFE);
         if ((!changes || guard_origin(&a->api->guard, req)) && request_parse(a) &&
             (!(r->verbs & VERB_HERE) || region_ours(a)))
-            r->handle(a);
+            request_admit(a);
         return;
     }
     if (wrong_method)

@@ -143,9 +143,9 @@ evals_delete(struct request *a)
 }
 
 const struct route routes_alloc[] = {
-    {VERB_DELETE, "/v1/evaluations", NULL, evals_delete, 0},
-    {VERB_GET, "/v1/evaluations/count", NULL, evals_count, 0},
-    {VERB_GET, "/v1/allocation/", "", alloc_get, RPC_ALLOC_GET_ALLOC},
-    {VERB_GET, "/v1/evaluations", NULL, evals_list, RPC_EVAL_LIST},
-    {0, NULL, NULL, NULL, 0},
+    {VERB_DELETE, "/v1/evaluations", NULL, evals_delete, 0, BY_SERVER},
+    {VERB_GET, "/v1/evaluations/count", NULL, evals_count, 0, BY_SERVER},
+    {VERB_GET, "/v1/allocation/", "", alloc_get, RPC_ALLOC_GET_ALLOC, BY_SERVER},
+    {VERB_GET, "/v1/evaluations", NULL, evals_list, RPC_EVAL_LIST, BY_SERVER},
+    ROUTES_END,
 };

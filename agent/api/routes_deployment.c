@@ -27,6 +27,6 @@ routes_deployment_latest(struct request *a)
 }
 
 const struct route routes_deployment[] = {
-    {VERB_GET, "/v1/job/", "/deployment", routes_deployment_latest, 0},
-    {0, NULL, NULL, NULL, 0},
+    {VERB_GET, "/v1/job/", "/deployment", routes_deployment_latest, 0, BY_SERVER},
+    ROUTES_END,
 };

@@ -10,8 +10,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "acl/caps.h"
 #include "agent/api/api.h"
 #include "agent/limits.h"
+#include "api/drivers.h"
 #include "client/client.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -26,6 +28,8 @@ struct session { /* a talloc context, gone when the WebSocket is */
     struct ws *ws;
     struct client_exec *exec; /* NULL: the handshake is awaited */
     const char *alloc_id, *peer;
+    char *token;                /* of who asks; NULL: none */
+    struct session *next, **at; /* of the api's */
     struct client_exec_request req;
     bool paused; /* the task's output */
 };
@@ -61,6 +65,15 @@ session_free(struct session *s)
 {
     if (s->exec)
         client_exec_free(s->exec);
+    if (s->at != NULL) {
+        *s->at = s->next;
+        if (s->next != NULL)
+            s->next->at = s->at;
+    }
+    if (s->api->rights != NULL)
+        rights_forget(s->api->rights, s);
+    if (s->token != NULL)
+        explicit_bzero(s->token, strlen(s->token));
     talloc_free(s);
 }
 
@@ -130,7 +143,7 @@ static const struct client_exec_events task_events = {.output = on_output,
 /* --- what the client says --- */
 
 static void
-routes_exec_start(struct session *s)
+exec_begin(struct session *s)
 {
     if (!s->api->client) {
         routes_exec_finish(s, WS_INTERNAL, "the client role is stopping");
@@ -142,13 +155,67 @@ routes_exec_start(struct session *s)
     s->exec = client_exec_open(s->api->client, s->alloc_id, &s->req, &task_events, s);
 }
 
+/* A driver that does not isolate needs the right to the node as well. */
+static bool
+exec_allowed(const struct session *s, const struct acl *acl)
+{
+    static const struct acl_need exec = {.kind = ACL_NAMESPACE, .caps = ACL_CAP(NS_ALLOC_EXEC)};
+    static const struct acl_need node = {.kind = ACL_NAMESPACE,
+                                         .caps = ACL_CAP(NS_ALLOC_NODE_EXEC)};
+    const struct client *c = s->api->client;
+    const char *ns = c != NULL ? client_alloc_namespace(c, s->alloc_id) : NULL;
+    const char *driver = c != NULL ? client_task_driver(c, s->alloc_id, s->req.task) : NULL;
+    const struct driver_can *can = driver != NULL ? driver_can(driver) : NULL;
+
+    return ns != NULL && acl_allows(acl, &exec, ns, NULL) &&
+           ((can != NULL && can->isolation) || acl_allows(acl, &node, ns, NULL));
+}
+
+/* At the start, and again whenever rights may have changed. */
+static void
+exec_answered(void *arg, const struct err *e, const struct acl *acl, const char *accessor)
+{
+    struct session *s = arg;
+    bool refused = e != NULL ? e->code == -ERR_FORBIDDEN : !exec_allowed(s, acl);
+
+    (void)accessor;
+    if (refused)
+        routes_exec_finish(s, WS_POLICY, "Permission denied");
+    else if (e != NULL && s->exec == NULL)
+        routes_exec_fail(s, err_http_status(e->code), e->text);
+    else if (s->exec == NULL)
+        exec_begin(s);
+}
+
+static void
+routes_exec_start(struct session *s)
+{
+    if (s->api->rights != NULL)
+        rights_ask(s->api->rights, s->token, exec_answered, s);
+    else
+        exec_begin(s);
+}
+
+void
+exec_rights_changed(struct api *api)
+{
+    for (struct session *s = api->sessions, *next; s != NULL; s = next) {
+        next = s->next;
+        if (s->exec != NULL)
+            rights_ask(api->rights, s->token, exec_answered, s);
+    }
+}
+
 static void
 on_handshake(struct session *s, const struct exec_handshake *h)
 {
-    if (h->version != HANDSHAKE_VERSION)
+    if (h->version != HANDSHAKE_VERSION) {
         routes_exec_finish(s, WS_POLICY, "unsupported version of the WebSocket handshake");
-    else
-        routes_exec_start(s); /* the token says who it is: without ACLs nobody asks */
+        return;
+    }
+    if (!str_empty(h->auth_token) && s->token == NULL)
+        s->token = mem_strdup(s, h->auth_token);
+    routes_exec_start(s);
 }
 
 /* False: the session is over. */
@@ -275,6 +342,12 @@ session_new(struct request *a, const struct client_exec_request *r)
     s->api = a->api;
     s->alloc_id = mem_strdup(s, a->id);
     s->peer = mem_strdup(s, a->req->peer);
+    s->token = str_empty(a->env.auth_token) ? NULL : mem_strdup(s, a->env.auth_token);
+    s->next = s->api->sessions;
+    s->at = &s->api->sessions;
+    if (s->next != NULL)
+        s->next->at = &s->next;
+    s->api->sessions = s;
     s->req.task = mem_strdup(s, r->task);
     s->req.tty = r->tty;
     for (size_t i = 0; i < r->command.n; i++)
@@ -314,7 +387,7 @@ alloc_exec(struct request *a)
     struct session *s = session_new(a, &r);
     s->ws = ws_accept(a->api->loop, a->req, &session_ops, s);
     if (!s->ws)
-        talloc_free(s);
+        session_free(s);
     else if (!handshake)
         routes_exec_start(s);
 }

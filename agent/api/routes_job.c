@@ -282,7 +282,7 @@ jobs_parse(struct request *a)
 {
     struct job_parse_request *r = request_body(a, &type_job_parse_request, false);
 
-    if (!r)
+    if (!r || !request_may(a, a->env.namespace))
         return;
     if (str_empty(r->job_hcl)) {
         reply_fail(a, 400, "Job spec is empty");
@@ -365,16 +365,16 @@ job_submission(struct request *a)
 }
 
 const struct route routes_job[] = {
-    {VERB_WRITE | VERB_DELETE, "/v1/job/", "/tag", job_tag, 0},
-    {VERB_GET, "/v1/job/", "/submission", job_submission, 0},
-    {VERB_WRITE, "/v1/jobs", NULL, with_job, RPC_JOB_REGISTER},
-    {VERB_WRITE, "/v1/jobs/parse", NULL, jobs_parse, 0},
-    {VERB_WRITE, "/v1/validate/job", NULL, with_job, RPC_JOB_VALIDATE},
-    {VERB_WRITE, "/v1/job/", "/plan", with_job, RPC_JOB_PLAN},
-    {VERB_WRITE, "/v1/job/", "/evaluate", job_evaluate, 0},
-    {VERB_WRITE, "/v1/job/", "/dispatch/payload", job_dispatch_payload, 0},
-    {VERB_GET, "/v1/job/", "/versions", job_versions, 0},
-    {VERB_WRITE, "/v1/job/", "", with_job, RPC_JOB_REGISTER},
-    {VERB_DELETE, "/v1/job/", "", job_delete, RPC_JOB_DEREGISTER},
-    {0, NULL, NULL, NULL, 0},
+    {VERB_WRITE | VERB_DELETE, "/v1/job/", "/tag", job_tag, 0, BY_SERVER},
+    {VERB_GET, "/v1/job/", "/submission", job_submission, 0, BY_SERVER},
+    {VERB_WRITE, "/v1/jobs", NULL, with_job, RPC_JOB_REGISTER, BY_SERVER},
+    {VERB_WRITE, "/v1/jobs/parse", NULL, jobs_parse, 0, "parse-job|submit-job"},
+    {VERB_WRITE, "/v1/validate/job", NULL, with_job, RPC_JOB_VALIDATE, BY_SERVER},
+    {VERB_WRITE, "/v1/job/", "/plan", with_job, RPC_JOB_PLAN, BY_SERVER},
+    {VERB_WRITE, "/v1/job/", "/evaluate", job_evaluate, 0, BY_SERVER},
+    {VERB_WRITE, "/v1/job/", "/dispatch/payload", job_dispatch_payload, 0, BY_SERVER},
+    {VERB_GET, "/v1/job/", "/versions", job_versions, 0, BY_SERVER},
+    {VERB_WRITE, "/v1/job/", "", with_job, RPC_JOB_REGISTER, BY_SERVER},
+    {VERB_DELETE, "/v1/job/", "", job_delete, RPC_JOB_DEREGISTER, BY_SERVER},
+    ROUTES_END,
 };

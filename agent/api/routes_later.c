@@ -50,7 +50,12 @@ static const struct {
     {VERB_ANY, "/v1/scaling/", "", "a scaling policy"},
     {VERB_ANY, "/v1/volume", "", "a volume"},
     {VERB_ANY, "/v1/plugin", "", "a plugin for volumes"},
-    {VERB_ANY, "/v1/acl/", "", "access control"},
+    {VERB_ANY, "/v1/acl/auth-method", NULL, "logging in"},
+    {VERB_ANY, "/v1/acl/auth-method/", "", "logging in"},
+    {VERB_ANY, "/v1/acl/binding-rule", "", "logging in"},
+    {VERB_ANY, "/v1/acl/oidc/", "", "logging in"},
+    {VERB_ANY, "/v1/acl/login", NULL, "logging in"},
+    {VERB_ANY, "/v1/acl/identity/", "", "an identity of nodes"},
     {VERB_ANY, "/.well-known/openid-configuration", NULL, "the identity of workloads"},
     /* Enterprise */
     {VERB_ANY, "/v1/sentinel/", "", NULL},

@@ -30,7 +30,7 @@ static void
 object_upsert(struct request *a)
 {
     const struct object_kind *k = object_kind_of(a->route->rpc);
-    struct object_list *req = type_new(a, rpc_method_by_id(k->upsert)->req);
+    struct object_list *req = type_new(a, rpc_method_by_id(a->route->rpc)->req);
     void *obj = request_body(a, k->type, false);
 
     if (obj == NULL)
@@ -45,22 +45,21 @@ object_upsert(struct request *a)
     }
     list_add(req, *req, obj);
     a->on_error = object_refused;
-    call_server(a, k->upsert, req, object_written);
+    call_server(a, a->route->rpc, req, object_written);
 }
 
 static void
 object_delete(struct request *a)
 {
-    const struct object_kind *k = object_kind_of(a->route->rpc);
     struct object_delete *req = mem_new(a, struct object_delete);
 
     list_add(req, req->names, a->id);
     a->on_error = object_refused;
-    call_server(a, k->delete, req, object_written);
+    call_server(a, a->route->rpc, req, object_written);
 }
 
-#define OBJECT(TABLE, id, type, TYPE, table, words, list, put, one, file)                          \
-    {VERB_WRITE, put, NULL, object_upsert, RPC_##TYPE##_UPSERT},                                   \
-        {VERB_WRITE, one, "", object_upsert, RPC_##TYPE##_UPSERT},                                 \
-        {VERB_DELETE, one, "", object_delete, RPC_##TYPE##_DELETE},
-const struct route routes_object[] = {API_OBJECTS(OBJECT){0, NULL, NULL, NULL, 0}};
+#define OBJECT(TABLE, type, TYPE, table, words, list, put, one, file)                              \
+    {VERB_WRITE, put, NULL, object_upsert, RPC_##TYPE##_UPSERT, BY_SERVER},                        \
+        {VERB_WRITE, one, "", object_upsert, RPC_##TYPE##_UPSERT, BY_SERVER},                      \
+        {VERB_DELETE, one, "", object_delete, RPC_##TYPE##_DELETE, BY_SERVER},
+const struct route routes_object[] = {API_COMMON_OBJECTS(OBJECT) ROUTES_END};

@@ -135,5 +135,5 @@ method_done(struct request *a, const void *resp)
     reply_json(a, t, resp);
 }
 
-#define ROUTE(verb, path, suffix, handler, id) {VERB_##verb, path, suffix, handler, id},
-const struct route routes_schema[] = {RPC_ROUTES(ROUTE){0, NULL, NULL, NULL, 0}};
+#define ROUTE(verb, path, suffix, handler, id) {VERB_##verb, path, suffix, handler, id, BY_SERVER},
+const struct route routes_schema[] = {RPC_ROUTES(ROUTE) ROUTES_END};

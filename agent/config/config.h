@@ -31,6 +31,8 @@ struct config_flags {
         *node_pool;
     const char *servers; /* comma list */
     const char *network_interface, *preferred_address_family;
+    bool acl_enabled;
+    const char *acl_replication_token;
     struct flags_more *more; /* known flags that are refused */
 };
 

@@ -14,20 +14,10 @@ static const struct {
     const char *name;
     bool boolean;
 } refused[] = {
-    {"dev-connect", true},
-    {"dev-consul", true},
-    {"dev-vault", true},
-    {"acl-enabled", true},
-    {"acl-replication-token", false},
-    {"consul-address", false},
-    {"consul-auth", false},
-    {"consul-token", false},
-    {"consul-ssl", true},
-    {"consul-verify-ssl", true},
-    {"vault-enabled", true},
-    {"vault-address", false},
-    {"vault-namespace", false},
-    {"client-intro-token", false},
+    {"dev-connect", true},          {"dev-consul", true},        {"dev-vault", true},
+    {"consul-address", false},      {"consul-auth", false},      {"consul-token", false},
+    {"consul-ssl", true},           {"consul-verify-ssl", true}, {"vault-enabled", true},
+    {"vault-address", false},       {"vault-namespace", false},  {"client-intro-token", false},
     {"log-include-location", true},
 };
 
@@ -76,6 +66,9 @@ flags_known(const void *ctx, struct config_flags *f, size_t more, size_t *ret_n)
         {"meta", OPT_LIST, &f->meta, "key=value", "Metadata of the node; repeatable.", 0},
         {"network-interface", OPT_STRING, &f->network_interface, "name", "Interface to offer.", 0},
         {"network-speed", OPT_INT, &f->network_speed, "mbit", "Speed of that interface.", 0},
+        {"acl-enabled", OPT_BOOL, &f->acl_enabled, 0, "Tokens decide who may what.", 0},
+        {"acl-replication-token", OPT_STRING, &f->acl_replication_token, "token",
+         "Management token of the authoritative region.", 0},
         {"preferred-address-family", OPT_STRING, &f->preferred_address_family, "family",
          "ipv4 or ipv6.", 0},
     };
@@ -178,6 +171,8 @@ config_apply_flags(const void *ctx, struct agent_config *c, const struct config_
     flags_append(ctx, &s->retry_join, &f->retry_join);
     put_int(&s->retry_max_attempts, f->retry_max);
     put_int(&s->retry_interval, f->retry_interval_ns);
+    c->acl->enabled = c->acl->enabled || f->acl_enabled;
+    put_str(&c->acl->replication_token, f->acl_replication_token);
     struct agent_client *cl = c->client;
     cl->enabled = cl->enabled || f->client;
     put_str(&cl->state_dir, f->state_dir);

@@ -146,6 +146,7 @@ config_blocks(const void *ctx, struct agent_config *c)
     NEED_BLOCK(c, limits, agent_limits);
     NEED_BLOCK(c, tls_config, agent_tls);
     NEED_BLOCK(c, telemetry, agent_telemetry);
+    NEED_BLOCK(c, acl, agent_acl);
     NEED_BLOCK(c, isolation, agent_isolation);
     NEED_BLOCK(c, client, agent_client);
     NEED_BLOCK(c->client, reserved, agent_reserved);

@@ -19,9 +19,9 @@ struct kind {
     const char *words, *list, *put, *one;
 };
 
-#define OBJECT(TABLE, id, type, TYPE, table, words, list, put, one, file)                          \
+#define OBJECT(TABLE, type, TYPE, table, words, list, put, one, file)                              \
     {&type_##type, file, words, list, put, one "%"},
-static const struct kind kinds[] = {API_OBJECTS(OBJECT)};
+static const struct kind kinds[] = {API_COMMON_OBJECTS(OBJECT)};
 #undef OBJECT
 
 static const struct kind *
@@ -374,9 +374,9 @@ object_delete(struct cmd *c, const struct kind *k)
     {                                                                                              \
         return object_##verb(c, kind_of(&type_##type));                                            \
     }
-#define OBJECT(TABLE, id, type, ...)                                                               \
+#define OBJECT(TABLE, type, ...)                                                                   \
     VERB(type, list) VERB(type, info) VERB(type, apply) VERB(type, delete)
-API_OBJECTS(OBJECT)
+API_COMMON_OBJECTS(OBJECT)
 #undef OBJECT
 VERB(namespace, inspect)
 VERB(quota, inspect)

@@ -150,14 +150,15 @@ drain_send(struct node_drain *d)
 {
     struct ground *g = d->g;
 
+    struct rpc_envelope env = ground_proof(g);
     if (d->asked) {
-        struct rpc_envelope env = {.min_index = d->index, .wait = WATCH_S * NS_PER_S};
+        env.min_index = d->index;
+        env.wait = WATCH_S * NS_PER_S;
         struct id_request req = {.id = g->node_id};
         struct rpc_request r = {RPC_NODE_GET_NODE, &req, &env, 2 * WATCH_S * 1000};
         d->call = rpc_send(g->rpc, &r, on_answer, d);
         return;
     }
-    struct rpc_envelope env = {.auth_token = g->secret};
     struct node_drain_request req = {.node_id = g->node_id, .drain_spec = &d->spec};
     struct rpc_request r = {RPC_NODE_UPDATE_DRAIN, &req, &env, 0};
     auto_mem void *tmp = mem_ctx("drain");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The question who may make a call: asked once for each, before its method is, and of a node with
- * the snapshot that the method sees. Limits per token belong here as well.
+ * Proofs of who calls that are no tokens: certificates of servers and nodes, and what a node knows
+ * of itself, which is checked with the snapshot that the method sees.
  */
 #include "server/call/call_int.h"
 
@@ -10,28 +10,6 @@
 
 #include "api/terms.h"
 #include "common/mem.h"
-
-/* There are no tokens yet, so everybody may do everything. To be asked: whether the bearer of
- * env->auth_token has the capability of the method there. */
-bool
-call_may(const struct server *s, const struct rpc_envelope *env, const char *ns)
-{
-    const struct server_config *cfg = server_cfg(s);
-
-    return cfg->may == NULL || cfg->may(env, str_or(ns, NS_DEFAULT));
-}
-
-/* Asks for the namespace that a call names. Where an id names an object, the object's own is asked
- * for, and in a list of all namespaces each row's. */
-int
-authorize(const struct call *c, struct err *e)
-{
-    bool named = (c->method->flags & RPC_NS) && !(c->method->flags & RPC_NS_OF_OBJECT);
-
-    if (named && !str_eq(c->ns, NS_ALL) && !call_may(c->s, c->env, c->ns))
-        return err_set(e, -ERR_FORBIDDEN, "Permission denied");
-    return 0;
-}
 
 bool
 call_is_a_nodes(const struct call *c)
@@ -99,18 +77,6 @@ authorize_peer(struct call *c, struct err *e)
 
 /* --- nodes --- */
 
-static bool
-secret_equal(const char *a, const char *b)
-{
-    size_t an = strlen(str_or(a, "")), bn = strlen(str_or(b, ""));
-    unsigned diff = an != bn || an == 0;
-
-    /* every byte is looked at, wherever the first difference is */
-    for (size_t i = 0; i < an && i < bn; i++)
-        diff |= (unsigned char)a[i] ^ (unsigned char)b[i];
-    return diff == 0;
-}
-
 /* Whoever knows a node's secret speaks for the node, unless another run of an agent registered
  * since: one of the two is of a copy of the machine. */
 static int
@@ -120,7 +86,7 @@ check_speaker(const struct node *n, const struct call *c, struct err *e)
 
     if (n == NULL)
         return err_set(e, -ERR_NOT_FOUND, "node not found");
-    if (!secret_equal(n->secret_id, env->node_secret))
+    if (!str_same_secret(n->secret_id, env->node_secret))
         return err_set(e, -ERR_FORBIDDEN, "Permission denied");
     if (!str_empty(env->agent_run) && !str_empty(n->agent_run) &&
         !str_eq(env->agent_run, n->agent_run))
@@ -129,6 +95,18 @@ check_speaker(const struct node *n, const struct call *c, struct err *e)
                        "secret: register again",
                        n->id);
     return check_name(c->node_names, n->name, e);
+}
+
+bool
+node_is_proved(const struct call *c)
+{
+    auto_mem void *tmp = mem_ctx("node");
+    struct err e = ERR_INIT;
+    struct state_txn *t = server_read_begin(c->s, tmp);
+    bool proved = check_speaker(state_node(t, tmp, str_or(c->env->node_id, "")), c, &e) == 0;
+
+    state_read_end(t);
+    return proved;
 }
 
 int

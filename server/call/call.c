@@ -36,6 +36,7 @@ struct rpc_call *
 call_leave(struct call *c)
 {
     gate_unref(c->gate);
+    caller_unref(TAKE(c->caller));
     rpc_call_on_cancel(c->rpc, NULL, NULL);
     return c->rpc;
 }

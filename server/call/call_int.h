@@ -26,6 +26,7 @@
 
 #include <stdatomic.h>
 
+#include "server/call/caller.h"
 #include "server/call/method.h"
 
 enum call_state {
@@ -80,6 +81,7 @@ struct call {
     struct peer_identity from; /* who calls; strings last as long as the connection */
     const char *ns; /* of the envelope; "default" where that names none */
     const char *node_names; /* of the certificate of the node that calls; NULL: nobody asks */
+    struct caller *caller;  /* NULL: it was not asked for yet */
     rpc_handler *place; /* with the call as its argument */
     struct gate *gate;  /* of the server: when it is closed, `s` is not touched any more */
     enum call_state state;
@@ -102,14 +104,20 @@ struct rpc_call *call_leave(struct call *c);
 void call_fail(struct call *c, const struct err *e);
 void call_failf(struct call *c, int code, const char *why);
 
-/* -ERR_FORBIDDEN: its caller may not make it (authorize.c). */
-int authorize(const struct call *c, struct err *e);
+/* -ERR_FORBIDDEN: its caller may not make it (needs.c). Asked where the call is answered, whenever
+ * it is begun anew. */
+int authorize(struct call *c, struct err *e);
+/* Says whether the request of a method with RPC_GLOBAL makes, changes or deletes a token that is of
+ * all regions. */
+bool names_global_token(const struct call *c);
 /* -ERR_FORBIDDEN: the method is for servers (cap=server) or nodes (cap=client), and the caller's
  * certificate is another one's. Asked before the call is passed on: the next server would take it
  * for ours. */
 int authorize_peer(struct call *c, struct err *e);
 /* The method is a node's own (cap=client). */
 bool call_is_a_nodes(const struct call *c);
+/* Says whether its envelope proves, in the state as it is, which node calls. */
+bool node_is_proved(const struct call *c);
 /* Checks the proof in the envelope of a method that is a node's own: *ret is the node, lean, owned
  * by ctx. NULL: no node calls, or one that registers. -ERR_FORBIDDEN, -ERR_NOT_FOUND: not proved.
  */

@@ -80,13 +80,15 @@ endpoint_place(void *arg, struct rpc_call *rpc, const void *req)
 
     (void)rpc;
     (void)req;
-    if ((c->method->flags & RPC_REPLICATED) && str_eq(region, cfg->region))
+    bool shared = (c->method->flags & RPC_REPLICATED) ||
+                  ((c->method->flags & RPC_GLOBAL) && names_global_token(c));
+    if (shared && str_eq(region, cfg->region))
         region = cfg->authoritative_region;
     if (authorize_peer(c, &e) < 0)
         call_fail(c, &e);
     else if (!str_eq(region, cfg->region))
         region_start(c, region);
-    else if (check_place(c, &there, &e) < 0 || authorize(c, &e) < 0)
+    else if (check_place(c, &there, &e) < 0 || (!there && authorize(c, &e) < 0))
         call_fail(c, &e);
     else if (there)
         forward_start(c);

@@ -111,6 +111,9 @@ void *read_resp(struct read *r);
  * others. */
 void read_saw(struct read *r, const char *id, uint64_t modify_index);
 
+struct caller;
+/* Returns who calls (server/call/caller.h). */
+const struct caller *read_caller(const struct read *r);
 const char *read_id(const struct read *r); /* of an IdRequest */
 const char *read_ns(const struct read *r);
 /* True if an object of the namespace belongs into the answer: the call asks for it, and its caller
@@ -121,6 +124,7 @@ bool read_ns_matches(const struct read *r, const char *ns);
 /* The things that the functions of a row see. */
 struct write {
     struct server *s;
+    struct call *of;       /* the write's own */
     struct rpc_call *call; /* not touched by prepare() but for what is constant */
     const void *req;
     const char *ns; /* of the call */
@@ -152,21 +156,27 @@ struct write_row {
 #define write_object(w, t, TABLE, id)                                                              \
     ({                                                                                             \
         __auto_type _row = state_get((t), (w)->ctx, TABLE, str_or((id), ""));                      \
-        _row != NULL && call_may((w)->s, (w)->env, _row->namespace) ? _row : NULL;                 \
+        _row != NULL &&call_may((w)->of, _row->namespace) ? _row : NULL;                           \
     })
+const struct caller *write_caller(const struct write *w);
 /* A new UUID. */
 const char *write_new_id(struct write *w);
 /* A reply() of methods that answer with the index alone. */
 void write_reply_index(struct write *w, uint64_t index, struct fsm_result *res);
 
 /* --- what several need --- */
-/* The caller may see and change what is in the namespace (authorize.c). */
-bool call_may(const struct server *s, const struct rpc_envelope *env, const char *ns);
+/* The caller may see and change what is in the namespace, as the method does; of a method that is
+ * of no namespace, read its jobs (needs.c). */
+bool call_may(const struct call *c, const char *ns);
+/* The same of an object with that name, where the method is of such; true of other methods. */
+bool call_may_name(const struct call *c, const char *name);
 /* The node has proved itself in this call: it is reached over the connection of that. Loop thread.
  */
 void way_note(struct server *s, struct rpc_call *call, const char *node_id);
 /* Fails as long as no leader has made the built-in objects. */
 int endpoint_objects_there(struct state_txn *t, struct err *e);
+/* Sets the Hash of an object, whose indexes are 0, to that of all its other members. */
+void endpoint_set_hash(const void *ctx, const struct type *t, void *obj);
 /* Fills Resources, SharedResources and TaskResources from AllocatedResources. */
 void endpoint_alloc_totals(void *ctx, struct allocation *a);
 /* Fills in what a projection to AllocListStub leaves open, in lists of allocations. */

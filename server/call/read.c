@@ -53,6 +53,7 @@ read_answer(struct call *c)
 }
 
 static void read_try(struct call *c);
+static bool read_watch(struct call *c);
 
 /* The leader is to answer it, and that is another server by now, or none. */
 static bool
@@ -65,9 +66,16 @@ static void
 read_woken(void *arg, enum wake_reason why)
 {
     struct call *c = arg;
+    struct err e = ERR_INIT;
 
     c->reading.watch = NULL;
-    if (why == WAKE_SHUTDOWN) {
+    if (why != WAKE_SHUTDOWN && authorize(c, &e) < 0) { /* its right has ended */
+        read_fail(c, e.code, e.text);
+        read_answer(c);
+    } else if (why == WAKE_RIGHTS) {
+        if (!read_watch(c))
+            read_answer(c);
+    } else if (why == WAKE_SHUTDOWN) {
         read_fail(c, -ERR_UNAVAILABLE, "the server is stopping");
         read_answer(c);
     } else if (why == WAKE_LEADER && read_moves(c)) {
@@ -120,14 +128,32 @@ read_parks(struct call *c)
         return true;
     }
     x->waits_for = x->r.print;
-    const struct watch_on on = {x->r.row->tables, x->r.key, x->r.seen, left};
-    x->watch = server_watch(c->s, &on, read_woken, c);
-    if (x->watch == NULL) {
-        read_fail(c, -ERR_BUSY, "too many blocking queries: retry later");
+    struct err e = ERR_INIT;
+    if (authorize(c, &e) < 0) { /* what changed before the snapshot, nothing will tell */
+        read_fail(c, e.code, e.text);
         return false;
     }
+    if (!read_watch(c))
+        return false;
     call_enter(c, CALL_PARKED);
     return true;
+}
+
+/* Waits for news. False: it fails. */
+static bool
+read_watch(struct call *c)
+{
+    struct reading *x = &c->reading;
+    const struct watch_on on = {.tables = x->r.row->tables,
+                                .key = x->r.key,
+                                .seen = x->r.seen,
+                                .timeout_ms = x->deadline_ms - env_mono_ms(server_env(c->s)),
+                                .rights = c->caller != NULL && server_cfg(c->s)->acl_enabled};
+
+    x->watch = server_watch(c->s, &on, read_woken, c);
+    if (x->watch == NULL)
+        read_fail(c, -ERR_BUSY, "too many blocking queries: retry later");
+    return x->watch != NULL;
 }
 
 static void
@@ -283,6 +309,12 @@ read_id(const struct read *r)
     return str_or(((const struct id_request *)r->req)->id, "");
 }
 
+const struct caller *
+read_caller(const struct read *r)
+{
+    return r->call->caller;
+}
+
 const char *
 read_ns(const struct read *r)
 {
@@ -295,7 +327,7 @@ read_ns_matches(const struct read *r, const char *ns)
     bool all = !(r->method->flags & RPC_NS) || (r->method->flags & RPC_NS_OF_OBJECT) != 0 ||
                str_eq(read_ns(r), NS_ALL);
 
-    return (all || str_eq(read_ns(r), str_or(ns, NS_DEFAULT))) && call_may(r->s, r->env, ns);
+    return (all || str_eq(read_ns(r), str_or(ns, NS_DEFAULT))) && call_may(r->call, ns);
 }
 
 void *

@@ -192,6 +192,7 @@ write_start(struct call *c, const struct write_row *row)
 {
     c->writing = (struct writing){.row = row};
     c->writing.w = (struct write){.s = c->s,
+                                  .of = c,
                                   .call = c->rpc,
                                   .req = c->req,
                                   .ns = c->ns,
@@ -208,6 +209,12 @@ write_new_id(struct write *w)
     char id[UUID_TEXT];
 
     return mem_strdup(w->ctx, env_id(server_env(w->s), id));
+}
+
+const struct caller *
+write_caller(const struct write *w)
+{
+    return w->of->caller;
 }
 
 void

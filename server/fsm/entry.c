@@ -10,6 +10,7 @@
 
 #include "api/away.h"
 #include "api/eval.h"
+#include "api/object.h"
 #include "server/fsm/fsm_int.h"
 
 int
@@ -96,8 +97,8 @@ entry_stamped(struct apply *a)
 void
 entry_put_object(struct apply *a, enum state_table table, const struct type *t, void *obj)
 {
-    const char *name = *(const char **)type_member(t, obj, "Name");
-    const void *old = state_get_row(a->t, a->tmp, table, (struct state_key){.a = name});
+    const char *key = object_key(object_kind(t), obj);
+    const void *old = state_get_row(a->t, a->tmp, table, (struct state_key){.a = key});
     uint64_t *made = type_member(t, obj, "CreateIndex");
 
     *made = old != NULL ? *(const uint64_t *)type_member(t, old, "CreateIndex") : a->index;

@@ -158,6 +158,8 @@ API_KEPT_OBJECTS(KEPT)
 API_CHECKED_OBJECTS(CHECKED)
 #undef CHECKED
 
+/* Removes tokens that have ended. */
+void entry_reap_tokens(struct apply *a, const struct intent_reap *in);
 /* GC of a node (rule S14), if it may go. */
 void entry_reap_node(struct apply *a, const char *id, int64_t down_before);
 

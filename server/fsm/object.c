@@ -86,7 +86,7 @@ intent_objects_init(struct apply *a, const struct empty *in)
     return 0;
 }
 
-#define OBJECT(TABLE, id, type, TYPE, table, words, list, put, one, file)                          \
+#define OBJECT(TABLE, id, type, TYPE, table, words, key, member)                                   \
     int intent_##type##_upsert(struct apply *a, const struct type##_upsert *in)                    \
     {                                                                                              \
         return put_objects(a, STATE_##TABLE, &type_##type, (const struct object_list *)in);        \

@@ -139,5 +139,6 @@ intent_reap(struct apply *a, const struct intent_reap *in)
         reap_job(a, in->jobs.v[i]);
     for (size_t i = 0; i < in->nodes.n; i++)
         entry_reap_node(a, in->nodes.v[i], in->down_before);
+    entry_reap_tokens(a, in);
     return 0;
 }

@@ -138,6 +138,34 @@ find_nodes(struct find *f)
             list_add(f->ctx, f->out->nodes, mem_strdup(f->ctx, n->id));
 }
 
+/* Says whether a token ended long enough ago. */
+static bool
+find_ended(struct find *f, int64_t ends)
+{
+    int64_t due = ends + f->ages->token_s * NS_PER_S;
+
+    if (ends <= f->now)
+        return gc_older(f, ends, f->ages->token_s);
+    if (due < f->due)
+        f->due = due;
+    return false;
+}
+
+static void
+find_tokens(struct find *f)
+{
+    struct state_iter *it = state_ids(f->t, f->tmp, STATE_ACL_TOKENS, NULL);
+
+    for (struct acl_token *t; (t = state_next(it, f->tmp)) != NULL; talloc_free(t))
+        if (t->expiration_time != 0 && f->out->tokens.n < GC_BATCH &&
+            find_ended(f, t->expiration_time))
+            list_add(f->ctx, f->out->tokens, mem_strdup(f->ctx, t->accessor_id));
+    it = state_ids(f->t, f->tmp, STATE_ACL_ONE_TIME_TOKENS, NULL);
+    for (struct acl_one_time_token *o; (o = state_next(it, f->tmp)) != NULL; talloc_free(o))
+        if (f->out->one_time_tokens.n < GC_BATCH && find_ended(f, o->expires_at))
+            list_add(f->ctx, f->out->one_time_tokens, mem_strdup(f->ctx, o->accessor_id));
+}
+
 struct intent_reap *
 gc_find(const void *ctx, struct state_txn *t, const struct gc_ages *ages, int64_t now_ns,
         int64_t *ret_due_ns)
@@ -152,10 +180,14 @@ gc_find(const void *ctx, struct state_txn *t, const struct gc_ages *ages, int64_
     find_jobs(&f);
     find_deployments(&f);
     find_nodes(&f);
+    find_tokens(&f);
     ASSERT(f.due > now_ns); /* what is due is taken */
     *ret_due_ns = f.due;
     return f.out->evals.n + f.out->allocs.n + f.out->jobs.n + f.out->nodes.n +
-                   f.out->deployments.n > 0 ? f.out : NULL;
+                       f.out->deployments.n + f.out->tokens.n + f.out->one_time_tokens.n >
+                   0
+               ? f.out
+               : NULL;
 }
 
 /* --- the leader's pass: entry by entry, until nothing more may go --- */
@@ -286,7 +318,8 @@ gc_run(struct leader *l, bool force, void (*done)(void *arg, uint64_t index), vo
                                    .batch_eval_s = a->batch_eval_gc_threshold / NS_PER_S,
                                    .job_s = a->job_gc_threshold / NS_PER_S,
                                    .node_s = a->node_gc_threshold / NS_PER_S,
-                                   .deployment_s = a->deployment_gc_threshold / NS_PER_S};
+                                   .deployment_s = a->deployment_gc_threshold / NS_PER_S,
+                                   .token_s = a->acl_token_gc_threshold / NS_PER_S};
     atomic_store(&l->gc->noted, false); /* what ends from here on is not in the snapshot */
     pass_begin(p);
 }
@@ -324,6 +357,10 @@ ends_something(const struct fsm_result *res)
         any |= !str_eq(e->status, EVAL_PENDING) && !str_eq(e->status, EVAL_BLOCKED);
     FSM_EACH(res, DEPLOYMENTS, STORED, d)
         any |= !deployment_active(d);
+    FSM_EACH (res, ACL_TOKENS, STORED, t)
+        any |= t->expiration_time != 0;
+    FSM_EACH (res, ACL_ONE_TIME_TOKENS, STORED, o)
+        any |= o->expires_at != 0;
     return any;
 }
 

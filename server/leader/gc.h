@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Garbage collection: finished evaluations with their allocations, deployments that are over, dead
- * jobs, nodes that are long down. The leader looks on a worker thread of the loop; what may go is
- * checked again when it is applied. It looks an interval after something has ended, and then again
- * when the next of the ended is old enough: while nothing ends there is no timer.
+ * Garbage collection: finished evaluations with their allocations, deployments and tokens that are
+ * over, dead jobs, nodes that are long down. The leader looks on a worker thread of the loop; what
+ * may go is checked again when it is applied. It looks an interval after something has ended, and
+ * then again when the next of the ended is old enough: while nothing ends there is no timer.
  */
 #ifndef PADDOCK_SERVER_LEADER_GC_H
 #define PADDOCK_SERVER_LEADER_GC_H
@@ -19,7 +19,7 @@ enum {
 
 /* Ages, in seconds, after which things go; 0: at once, also what a clock that was ahead made. */
 struct gc_ages {
-    int64_t eval_s, batch_eval_s, job_s, node_s, deployment_s;
+    int64_t eval_s, batch_eval_s, job_s, node_s, deployment_s, token_s;
 };
 
 /* Finds what may go, in a snapshot; owned by ctx. NULL: nothing. Pure but for reading. *ret_due_ns:

@@ -102,12 +102,6 @@ same_hash(const struct type *type, const void *a, const void *b)
     return x->n == y->n && (x->n == 0 || memcmp(x->v, y->v, x->n) == 0);
 }
 
-static const char *
-row_name(const struct type *type, const void *obj)
-{
-    return str_or(*(const char *const *)type_member(type, obj, "Name"), "");
-}
-
 static struct change *
 change_new(struct round *x)
 {
@@ -124,7 +118,7 @@ rows_to_store(struct round *x, struct state_txn *t, enum state_table table,
 
     for (size_t i = 0; i < rows->n; i++) {
         struct err e = ERR_INIT;
-        const char *name = row_name(k->type, rows->v[i]);
+        const char *name = object_key(k, rows->v[i]);
         const void *here = state_get_row(t, x, table, (struct state_key){.a = name});
         if (k->check(rows->v[i], false, &e) == 0 &&
             (here == NULL || !same_hash(k->type, rows->v[i], here)))
@@ -138,11 +132,11 @@ static bool
 row_is_gone(struct round *x, const struct object_kind *k, const struct name *there, void *here)
 {
     struct err e = ERR_INIT;
-    const char *key = mem_printf(x, "%s/%s", k->type->name, row_name(k->type, here));
+    const char *key = mem_printf(x, "%s/%s", k->type->name, object_key(k, here));
     const struct name *found;
 
     HASH_FIND_STR(there, key, found);
-    return found == NULL && k->check(here, true, &e) == 0;
+    return found == NULL && object_is_shared(k, here) && k->check(here, true, &e) == 0;
 }
 
 static struct name *
@@ -163,7 +157,7 @@ names_of(struct round *x)
 #define COMPARE(TABLE, type, TYPE, member)                                                         \
     static void compare_##type(struct round *x, struct state_txn *t, struct name *there)           \
     {                                                                                              \
-        const struct object_kind *k = object_kind_of(RPC_##TYPE##_UPSERT);                         \
+        const struct object_kind *k = object_kind(&type_##type);                                   \
         struct object_list store =                                                                 \
             rows_to_store(x, t, STATE_##TABLE, k, (const struct object_list *)&x->got->member);    \
         struct state_iter *it = state_ids(t, x, STATE_##TABLE, NULL);                              \
@@ -178,10 +172,10 @@ names_of(struct round *x)
                 continue;                                                                          \
             struct object_delete *del = mem_new(x, struct object_delete);                          \
             del->region = server_cfg(x->r->l->s)->region;                                          \
-            list_add(x, del->names, row->name);                                                    \
+            list_add(x, del->names, object_key(k, row));                                           \
             struct change *c = change_new(x);                                                      \
             c->in.type##_delete = del;                                                             \
-            c->deleted = row->name;                                                                \
+            c->deleted = object_key(k, row);                                                       \
         }                                                                                          \
     }
 API_REPLICATED_OBJECTS(COMPARE)
@@ -301,6 +295,7 @@ replicate_ask(void *arg)
     const struct server_config *cfg = server_cfg(r->l->s);
     const struct objects_export_request req = {.since = r->since, .after = r->after};
     const struct rpc_envelope env = {.region = cfg->authoritative_region,
+                                     .auth_token = cfg->acl_replication_token,
                                      .hops = 1,
                                      .min_index = r->after != NULL ? 0 : r->since,
                                      .wait = ASK_WAIT_MS * NS_PER_MS};

@@ -55,6 +55,19 @@ alloc_get(struct read *r, struct state_txn *t)
 const struct read_row read_alloc_get_alloc = {
     .tables = STATE_BIT(STATE_ALLOCS), .about = WATCH_ALLOC, .run = read_one, .get = alloc_get};
 
+static void *
+place_get(struct read *r, struct state_txn *t)
+{
+    const struct allocation *a = state_alloc(t, r->ctx, read_id(r));
+
+    if (a == NULL)
+        return NULL;
+    return codec_project(r->ctx, projection_new(r->ctx, &type_alloc_place, &type_allocation), a);
+}
+
+const struct read_row read_alloc_get_place = {
+    .tables = STATE_BIT(STATE_ALLOCS), .about = WATCH_ALLOC, .run = read_one, .get = place_get};
+
 /* --- what a client fetches --- */
 
 static bool

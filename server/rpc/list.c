@@ -43,6 +43,18 @@ list_offset(const struct type *t, const char *wire)
     return f != NULL ? f->offset : 0;
 }
 
+/* The member that rows are known by. */
+static const char *
+list_id(const struct type *whole)
+{
+    static const char *const ids[] = {"ID", "AccessorID"};
+
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        if (type_field(whole, ids[i], strlen(ids[i])) != NULL)
+            return ids[i];
+    return "Name";
+}
+
 static const char *
 text_at(const struct rows *l, uint32_t at)
 {
@@ -85,7 +97,7 @@ rows_begin(struct rows *l, struct read *r, struct err *e)
     if (r->row->hex && check_prefix(r->list->prefix, e) < 0)
         return e->code;
     *l = (struct rows){.r = r, .row_ctx = r->ctx, .type = list->sub};
-    l->id_at = list_offset(whole, type_field(whole, "ID", 2) != NULL ? "ID" : "Name");
+    l->id_at = list_offset(whole, list_id(whole));
     l->ns_at = list_offset(whole, "Namespace");
     l->create_at = list_offset(whole, "CreateIndex");
     l->index_at = list_offset(whole, "ModifyIndex");
@@ -152,6 +164,7 @@ rows_take(struct rows *l, const void *whole)
     const struct read_row *row = l->r->row;
 
     if (l->over || (l->ns_at != 0 && !read_ns_matches(l->r, text_at(l, l->ns_at))) ||
+        !call_may_name(l->r->call, text_at(l, l->id_at)) ||
         (row->takes != NULL && !row->takes(l->r, whole)) ||
         (l->filter != NULL && !filter_match(l->filter, whole)))
         return false;

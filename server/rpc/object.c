@@ -46,8 +46,8 @@ enum {
 };
 
 /* Hashes what people have said of it, so equal objects hash equally in every region. */
-static void
-set_hash(const void *ctx, const struct type *t, void *obj)
+void
+endpoint_set_hash(const void *ctx, const struct type *t, void *obj)
 {
     auto_buf struct buf b = BUF_INIT(RPC_FRAME_MAX);
     struct bytes *to = type_member(t, obj, "Hash");
@@ -72,7 +72,7 @@ set_part_hashes(const void *ctx, const struct type *t, void *obj)
             type_field(f->sub, "Hash", strlen("Hash")) == NULL)
             continue;
         for (size_t k = 0; k < l->n; k++)
-            set_hash(ctx, f->sub, l->v[k]);
+            endpoint_set_hash(ctx, f->sub, l->v[k]);
     }
 }
 
@@ -80,11 +80,11 @@ static void
 set_intent(struct write *w, void *in)
 {
     switch ((int)rpc_call_method(w->call)->id) {
-#define OBJECT(TABLE, id, type, TYPE, ...)                                                         \
+#define OBJECT(TABLE, type, TYPE, ...)                                                             \
     case RPC_##TYPE##_UPSERT:                                                                      \
         w->in.type##_upsert = in;                                                                  \
         break;
-        API_OBJECTS(OBJECT)
+        API_COMMON_OBJECTS(OBJECT)
 #undef OBJECT
     default:
         ASSERT(false);
@@ -112,7 +112,7 @@ prepare_upsert(struct write *w, struct state_txn *t, struct err *e)
         if (k->check(obj, false, e) < 0)
             return e->code;
         set_part_hashes(obj, k->type, obj);
-        set_hash(obj, k->type, obj);
+        endpoint_set_hash(obj, k->type, obj);
         list_add(w->ctx, *put, obj);
     }
     set_intent(w, put);
@@ -157,11 +157,11 @@ static void
 set_delete_intent(struct intent *in, enum rpc_id id, struct object_delete *req)
 {
     switch ((int)id) {
-#define OBJECT(TABLE, id, type, TYPE, ...)                                                         \
+#define OBJECT(TABLE, type, TYPE, ...)                                                             \
     case RPC_##TYPE##_DELETE:                                                                      \
         in->type##_delete = req;                                                                   \
         break;
-        API_OBJECTS(OBJECT)
+        API_COMMON_OBJECTS(OBJECT)
 #undef OBJECT
     default:
         ASSERT(false);
@@ -182,7 +182,7 @@ deletion_propose(struct deletion *d)
         deletion_end(d, &e, 0);
         return;
     }
-    set_delete_intent(&in, d->kind->delete, d->in);
+    set_delete_intent(&in, rpc_call_method(d->call)->id, d->in);
     server_propose(d->s, &in, HOME_LOOP, deletion_written, d);
 }
 
@@ -244,7 +244,7 @@ delete_objects(void *arg, struct rpc_call *call, const void *p)
         (void)codec_check(&type_object_delete, req, &e);
     for (size_t i = 0; e.code == 0 && i < req->names.n; i++) {
         void *named = type_new(d, d->kind->type);
-        *(const char **)type_member(d->kind->type, named, "Name") = req->names.v[i];
+        *(const char **)type_member(d->kind->type, named, d->kind->key) = req->names.v[i];
         (void)d->kind->check(named, true, &e);
     }
     if (e.code != 0) {
@@ -262,10 +262,10 @@ uses_run(struct read *r, struct state_txn *t, struct err *e)
     struct object_uses_response *resp = read_resp(r);
     enum state_table table = STATE_TABLES;
 
-#define OBJECT(TABLE, id, type, TYPE, name, ...)                                                   \
+#define OBJECT(TABLE, type, TYPE, name, ...)                                                       \
     if (str_eq(req->table, name))                                                                  \
         table = STATE_##TABLE;
-    API_OBJECTS(OBJECT)
+    API_COMMON_OBJECTS(OBJECT)
 #undef OBJECT
     if (table == STATE_TABLES)
         return err_set(e, -ERR_UNSUPPORTED, "this region knows no \"%.64s\"",
@@ -311,12 +311,17 @@ export_table(struct export *x, const struct read *r, struct state_txn *t, enum s
              struct object_list *rows)
 {
     const struct type *type = state_type(table);
+    const struct object_kind *k = object_kind(type);
     const char *after = str_or(x->req->after, "");
     bool begins_here = str_prefix(after, mem_printf(r->ctx, "%s/", type->name));
     struct state_iter *it = state_ids(t, r->ctx, table, NULL);
 
     for (void *obj; (obj = state_next(it, x->resp)) != NULL;) {
-        struct state_key key = {.a = *(const char **)type_member(type, obj, "Name")};
+        if (!object_is_shared(k, obj)) {
+            talloc_free(obj);
+            continue;
+        }
+        struct state_key key = {.a = object_key(k, obj)};
         const char *name = mem_printf(x->resp, "%s/%s", type->name, key.a);
         list_add(x->resp, x->resp->names, name);
         x->reached = x->reached || (begins_here && strcmp(name, after) > 0);
@@ -353,7 +358,7 @@ const struct read_row read_object_export = {.tables = 0
 
 /* --- the rows --- */
 
-#define OBJECT(TABLE, id, type, TYPE, ...)                                                         \
+#define OBJECT(TABLE, type, TYPE, ...)                                                             \
     const struct read_row read_##type##_list = {.tables = STATE_BIT(STATE_##TABLE),                \
                                                 .run = list_objects};                              \
     const struct read_row read_##type##_get = {                                                    \
@@ -364,5 +369,5 @@ const struct read_row read_object_export = {.tables = 0
     {                                                                                              \
         delete_objects(arg, call, req);                                                            \
     }
-API_OBJECTS(OBJECT)
+API_COMMON_OBJECTS(OBJECT)
 #undef OBJECT

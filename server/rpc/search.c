@@ -21,8 +21,8 @@ static const struct kind {
     {"evals", &type_evaluation, STATE_EVALS, true},
     {"host_volumes", .hex = true},
     {"jobs", &type_job, STATE_JOBS, false},
-#define OBJECT(TABLE, id, type, TYPE, table, ...) {table, &type_##type, STATE_##TABLE, false},
-    API_OBJECTS(OBJECT)
+#define OBJECT(TABLE, type, TYPE, table, ...) {table, &type_##type, STATE_##TABLE, false},
+    API_COMMON_OBJECTS(OBJECT)
 #undef OBJECT
         {"nodes", &type_node, STATE_NODES, true},
     {"plugins", .hex = false},
@@ -113,6 +113,6 @@ const struct read_row read_search_prefix_search = {
               STATE_BIT(STATE_NODES) |
               STATE_BIT(STATE_DEPLOYMENTS)
 #define OBJECT(TABLE, ...) | STATE_BIT(STATE_##TABLE)
-                  API_OBJECTS(OBJECT),
+                  API_COMMON_OBJECTS(OBJECT),
 #undef OBJECT
     .run = search_run};

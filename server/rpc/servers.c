@@ -427,6 +427,13 @@ call_operator_remove_peer(void *arg, struct rpc_call *call, const void *p)
     wait_begin(&r->w, removal_wait, REMOVE_FAILED_MS);
 }
 
+/* A server leaves by its own word: the same, of itself. */
+void
+call_server_leave(void *arg, struct rpc_call *call, const void *p)
+{
+    call_operator_remove_peer(arg, call, p);
+}
+
 /* --- joining --- */
 
 enum { JOIN_MS = 2000 };

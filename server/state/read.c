@@ -329,6 +329,36 @@ state_children(struct state_txn *t, const void *ctx, const char *ns, const char 
     return iter_new(t, ctx, T_INDEXES + STATE_JOBS_BY_PARENT, k);
 }
 
+/* Returns the row of those with the hash whose secret is the same; each byte is looked at. */
+static void *
+row_of_secret(struct state_txn *t, const void *ctx, unsigned index, const char *wire,
+              const struct type *type, const char *secret)
+{
+    struct key k = {.n = 0};
+
+    key_hash(&k, secret);
+    struct state_iter *it = iter_new(t, ctx, T_INDEXES + index, k);
+    for (void *row; (row = state_next(it, ctx)) != NULL; talloc_free(row))
+        if (str_same_secret(*(const char *const *)type_member(type, row, wire), secret)) {
+            state_iter_end(it);
+            return row;
+        }
+    return NULL;
+}
+
+struct acl_token *
+state_acl_token_of(struct state_txn *t, const void *ctx, const char *secret)
+{
+    return row_of_secret(t, ctx, STATE_ACL_TOKENS_BY_SECRET, "SecretID", &type_acl_token, secret);
+}
+
+struct acl_one_time_token *
+state_acl_one_time_of(struct state_txn *t, const void *ctx, const char *secret)
+{
+    return row_of_secret(t, ctx, STATE_ACL_ONE_TIME_BY_SECRET, "OneTimeSecretID",
+                         &type_acl_one_time_token, secret);
+}
+
 struct state_iter *
 state_periodic_launches(struct state_txn *t, const void *ctx)
 {

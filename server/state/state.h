@@ -114,6 +114,10 @@ bool state_has_pool(struct state_txn *t, const char *name);
 /* The same of a namespace. */
 bool state_has_namespace(struct state_txn *t, const char *name);
 #define state_namespace(t, ctx, name) state_get(t, ctx, NAMESPACES, name)
+#define state_acl_policy(t, ctx, name) state_get(t, ctx, ACL_POLICIES, name)
+#define state_acl_token(t, ctx, accessor) state_get(t, ctx, ACL_TOKENS, accessor)
+#define state_acl_role(t, ctx, id) state_get(t, ctx, ACL_ROLES, id)
+#define state_acl_bootstrapped(t, ctx) state_get(t, ctx, ACL_BOOTSTRAPPED, NULL)
 /* Never NULL: defaults when nothing was stored. */
 struct scheduler_configuration *state_scheduler_config(struct state_txn *t, const void *ctx);
 
@@ -153,6 +157,10 @@ struct state_iter *state_children(struct state_txn *t, const void *ctx, const ch
                                   const char *parent, const char *token);
 struct state_iter *state_blocked_evals(struct state_txn *t, const void *ctx, const char *ns,
                                        const char *id);
+/* The token, or one-time token, that has the secret; NULL: none. */
+struct acl_token *state_acl_token_of(struct state_txn *t, const void *ctx, const char *secret);
+struct acl_one_time_token *state_acl_one_time_of(struct state_txn *t, const void *ctx,
+                                                 const char *secret);
 /* Newest first: STATE_JOB_VERSIONS_KEPT, and those that bear a tag. */
 struct state_iter *state_job_versions(struct state_txn *t, const void *ctx, const char *ns,
                                       const char *id);
@@ -200,6 +208,10 @@ void *state_next_lean(struct state_iter *it, const void *ctx, struct lean *lean)
 struct allocation *state_next_with_job(struct state_iter *it, const void *ctx);
 /* Closes early. NULL is fine. */
 void state_iter_end(struct state_iter *it);
+
+/* The tables that rights are made of. */
+#define STATE_RIGHTS                                                                               \
+    (STATE_BIT(STATE_ACL_TOKENS) | STATE_BIT(STATE_ACL_POLICIES) | STATE_BIT(STATE_ACL_ROLES))
 
 /* --- watch keys: what a blocking query can wait for besides tables (server/state/watch.h) --- */
 enum state_watch_kind {

@@ -59,12 +59,16 @@
         KEY(STR(periodic_launch, namespace), STR(periodic_launch, id)), WATCHES({0}), NULL)        \
     ROW(CLUSTER, 15, cluster_metadata, "cluster_metadata", KEY(WORD("cluster")), WATCHES({0}),     \
         NULL)                                                                                      \
+    ROW(ACL_BOOTSTRAPPED, 22, acl_bootstrapped, "acl_bootstrapped", KEY(WORD("bootstrap")),        \
+        WATCHES({0}), NULL)                                                                        \
+    ROW(ACL_ONE_TIME_TOKENS, 23, acl_one_time_token, "acl_one_time_tokens",                        \
+        KEY(STR(acl_one_time_token, accessor_id)), WATCHES({0}), NULL)                             \
     API_OBJECTS(OBJECT_ROW)
 
 /* The row of a kind of objects with a name; ROW is a macro of who asks for the rows. */
-#define OBJECT_ROW(TABLE, id, type, TYPE, table, words, list, put, one, file)                      \
-    ROW(TABLE, id, type, table, KEY(STR(type, name)),                                              \
-        WATCHES(ABOUT(WATCH_##TYPE, STR(type, name))), NULL)
+#define OBJECT_ROW(TABLE, id, type, TYPE, table, words, key, member)                               \
+    ROW(TABLE, id, type, table, KEY(STR(type, member)),                                            \
+        WATCHES(ABOUT(WATCH_##TYPE, STR(type, member))), NULL)
 
 #define STATE_INDEXES(INDEX)                                                                       \
     INDEX(JOBS_BY_TYPE, JOBS, "jobs_by_type",                                                      \
@@ -110,6 +114,13 @@
           KEY(OLDEST(deployment, create_index), STR(deployment, id)), NULL)                        \
     INDEX(ACTIVE_DEPLOYMENTS, DEPLOYMENTS, "active_deployments",                                   \
           KEY(STR(deployment, namespace), STR(deployment, job_id), STR(deployment, id)),           \
-          deployment_active_row)
+          deployment_active_row)                                                                   \
+    INDEX(ACL_TOKENS_BY_SECRET, ACL_TOKENS, "acl_tokens_by_secret",                                \
+          KEY(HASH(acl_token, secret_id), STR(acl_token, accessor_id)), NULL)                      \
+    INDEX(ACL_ONE_TIME_BY_SECRET, ACL_ONE_TIME_TOKENS, "acl_one_time_by_secret",                   \
+          KEY(HASH(acl_one_time_token, one_time_secret_id), STR(acl_one_time_token, accessor_id)), \
+          NULL)                                                                                    \
+    INDEX(ACL_ROLES_BY_NAME, ACL_ROLES, "acl_roles_by_name",                                       \
+          KEY(STR(acl_role, name), STR(acl_role, id)), NULL)
 
 #endif

@@ -20,6 +20,7 @@ struct server_watch {
     struct watches *w;
     struct timer *timer;
     unsigned tables;
+    bool rights;
     uint64_t key;
     enum wake_reason why; /* once due */
     wake_fn *fn;
@@ -101,14 +102,20 @@ watches_park(struct watches *w, const struct watch_on *on, wake_fn *fn, void *ar
         return NULL;
     struct server_watch *x = malloc(sizeof(*x)); /* many wait: no 96 bytes of talloc for each */
     ASSERT(x != NULL);
-    *x = (struct server_watch){
-        .w = w, .tables = on->tables, .key = on->key, .why = WAKE_TIMEOUT, .fn = fn, .arg = arg};
+    *x = (struct server_watch){.w = w,
+                               .tables = on->tables,
+                               .rights = on->rights,
+                               .key = on->key,
+                               .why = WAKE_TIMEOUT,
+                               .fn = fn,
+                               .arg = arg};
     atomic_fetch_add(&w->n, 1);
     link_watch(on->key == 0 ? &w->any : &w->keyed[on->key % BUCKETS], x);
     x->timer = env_timer(w->env, on->timeout_ms > 0 ? on->timeout_ms : 0, watch_finish, x);
+    unsigned tables = on->tables | (on->rights ? STATE_RIGHTS : 0);
     for (unsigned i = 0; i < STATE_TABLES; i++) {
-        if ((on->tables & STATE_BIT(i)) != 0 && atomic_load(&w->last[i]) > on->seen) {
-            watch_wake(x, WAKE_CHANGED);
+        if ((tables & STATE_BIT(i)) != 0 && atomic_load(&w->last[i]) > on->seen) {
+            watch_wake(x, (on->tables & STATE_BIT(i)) != 0 ? WAKE_CHANGED : WAKE_RIGHTS);
             break;
         }
     }
@@ -155,6 +162,17 @@ watch_everybody(struct watches *w, enum wake_reason why)
         wake_all(w->keyed[i], why);
 }
 
+static void
+wake_those_with_rights(struct server_watch *x)
+{
+    while (x != NULL) {
+        struct server_watch *next = x->next;
+        if (x->rights)
+            watch_wake(x, WAKE_RIGHTS);
+        x = next;
+    }
+}
+
 /* On the loop. */
 static void
 news_arrive(void *arg)
@@ -167,6 +185,11 @@ news_arrive(void *arg)
     for (size_t i = 0; i < m->n; i++) {
         if (m->v[i].key != 0)
             wake_list(w->keyed[m->v[i].key % BUCKETS], STATE_BIT(m->v[i].table), m->v[i].key);
+    }
+    if ((m->tables & STATE_RIGHTS) != 0) {
+        wake_those_with_rights(w->any);
+        for (size_t i = 0; i < BUCKETS; i++)
+            wake_those_with_rights(w->keyed[i]);
     }
     mem_free(m);
 }

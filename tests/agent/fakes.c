@@ -261,15 +261,15 @@ gc(void *arg, struct rpc_call *call, const void *req)
 }
 
 static void
-alloc_get(void *arg, struct rpc_call *call, const void *req)
+alloc_get_place(void *arg, struct rpc_call *call, const void *req)
 {
     const struct id_request *r = req;
-    struct alloc_response *resp = mem_new(rpc_call_ctx(call), struct alloc_response);
+    struct alloc_place_response *resp = mem_new(rpc_call_ctx(call), struct alloc_place_response);
     (void)arg;
     resp->meta = meta(resp);
     if (str_eq(r->id, FAKE_ALLOC) || str_eq(r->id, FAKE_FAR)) {
-        resp->alloc = mem_new(resp, struct allocation);
-        resp->alloc->node_id = FAKE_NODE;
+        resp->place = mem_new(resp, struct alloc_place);
+        resp->place->node_id = FAKE_NODE;
     }
     rpc_reply(call, resp);
 }
@@ -342,7 +342,7 @@ fake_call(void *arg, struct rpc_call *call, const void *req)
         [RPC_STATUS_LEADER] = leader,
         [RPC_STATUS_REGIONS] = regions,
         [RPC_SYSTEM_GC] = gc,
-        [RPC_ALLOC_GET_ALLOC] = alloc_get,
+        [RPC_ALLOC_GET_PLACE] = alloc_get_place,
         [RPC_CLIENT_HTTP] = client_http,
         [RPC_NODE_GET_NODE] = node_get,
         [RPC_NODE_UPDATE_DRAIN] = node_drain,
@@ -367,6 +367,18 @@ client_has_alloc(const struct client *c, const char *alloc_id)
 {
     (void)c;
     return str_eq(alloc_id, FAKE_ALLOC);
+}
+
+const char *
+client_alloc_namespace(const struct client *c, const char *alloc_id)
+{
+    return client_has_alloc(c, alloc_id) ? "default" : NULL;
+}
+
+const char *
+client_task_driver(const struct client *c, const char *alloc_id, const char *task)
+{
+    return client_has_task(c, alloc_id, task) ? "exec" : NULL;
 }
 
 struct node_meta_response *

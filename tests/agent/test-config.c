@@ -272,7 +272,6 @@ START_TEST(refusals_name_the_thing)
         {"server { enabled = true\n bootstrap_expect = 1 }\n", "data_dir is missing"},
         {"data_dir = \"d\"\nserver { enabled = true\n bootstrap_expect = 1 }\n", "absolute"},
         {"data_dir = \"/d\"\n", "neither server nor client"},
-        {"data_dir = \"/d\"\nacl { enabled = true }\n", "enabled"},
         {"data_dir = \"/d\"\nclient { enabled = true\n min_dynamic_port = 9\n max_dynamic_port = 8 "
          "}\n",
          "min_dynamic_port"},
@@ -527,11 +526,11 @@ START_TEST(what_promises_what_is_not_here_is_refused)
          "\"bridge\" is always detected: name it"},
         {"", "plugin \"lxc\" { config { recover_stopped = true } }",
          "there is no such driver in this release, so \"recover_stopped\" is promised in vain"},
-        {"", "acl { enabled = true }", "x.hcl:"},
         {"", "tls { ca_file = \"ca.pem\" }", "tls.ca_file \"ca.pem\" is not an absolute path"},
         {"", "tls { tls_min_version = \"tls11\" }", "\"tls12\" and \"tls13\" are supported"},
         {"", "tls { verify_https_client = true }", "verify_https_client = true } needs ca_file"},
-        {"", "tls { bind_node_name = true }", "bind_node_name = true } needs rpc and verify_server_hostname"},
+        {"", "tls { bind_node_name = true }",
+         "bind_node_name = true } needs rpc and verify_server_hostname"},
     };
     setup();
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

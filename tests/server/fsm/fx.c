@@ -390,3 +390,21 @@ hash_state(struct state_txn *t)
     state_dump(t, hash_row, &h);
     return h;
 }
+
+void
+make_objects(struct fx *f)
+{
+    struct quota *q = &(struct quota){.name = "q"};
+    struct acl_policy *p = &(struct acl_policy){.name = "p"};
+    struct acl_role *r = &(struct acl_role){.id = "r1", .name = "r"};
+    struct acl_token *k = &(struct acl_token){.accessor_id = "k1", .secret_id = "s1"};
+    struct acl_token *boot = &(struct acl_token){.accessor_id = "k2", .secret_id = "s2"};
+    struct acl_one_time_token once = {.accessor_id = "k1", .one_time_secret_id = "o1"};
+
+    apply(f, &(struct intent){.quota_upsert = &(struct quota_upsert){{&q, 1}}});
+    apply(f, &(struct intent){.acl_policy_upsert = &(struct acl_policy_upsert){{&p, 1}}});
+    apply(f, &(struct intent){.acl_role_upsert = &(struct acl_role_upsert){{&r, 1}}});
+    apply(f, &(struct intent){.acl_token_upsert = &(struct acl_token_upsert){{&k, 1}}});
+    apply(f, &(struct intent){.acl_bootstrap = &(struct intent_acl_bootstrap){.token = boot}});
+    apply(f, &(struct intent){.acl_one_time = &(struct intent_acl_one_time){.token = &once}});
+}

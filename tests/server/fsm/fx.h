@@ -33,6 +33,8 @@ struct fx *fx_new(void);
 void fx_free(struct fx *f);
 /* Looks, too, whether its events say what has become of the rows. */
 struct fsm_result *apply(struct fx *f, struct intent *in);
+/* Stores a quota, and a row in each table of access control. */
+void make_objects(struct fx *f);
 /* Returns a hash of all rows. */
 uint64_t hash_state(struct state_txn *t);
 struct job *get_job(struct fx *f, const char *id);

@@ -619,8 +619,7 @@ play(void)
     struct intent_periodic_launch pl = {"default", "cron", f->now / NS_PER_S + 1, "e2"};
     apply(f, &(struct intent){.periodic_launch = &pl});
     apply(f, &(struct intent){.cluster_metadata = &(struct cluster_metadata){.cluster_id = "c1"}});
-    struct quota *q = &(struct quota){.name = "q"};
-    apply(f, &(struct intent){.quota_upsert = &(struct quota_upsert){{&q, 1}}});
+    make_objects(f);
     return f;
 }
 

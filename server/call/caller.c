@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who calls (see caller.h).
+ */
+#include "server/call/caller.h"
+
+#include <string.h>
+
+#include "api/acl/token.h"
+#include "common/hash.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "server/state/state.h"
+
+enum { KEPT_MAX = 1024 };
+
+/* A caller by its secret; a token's end is looked at whenever it is found. */
+struct kept {
+    char *secret;
+    struct caller *c;
+    UT_hash_handle hh;
+};
+
+struct callers {
+    struct server *s;
+    struct kept *kept;
+    uint64_t index;           /* of the tables that they were made of */
+    struct caller *everybody; /* without access control */
+};
+
+static int
+callers_free(struct callers *all)
+{
+    struct kept *k, *next;
+
+    HASH_ITER (hh, all->kept, k, next) {
+        HASH_DEL(all->kept, k);
+        caller_unref(k->c);
+    }
+    caller_unref(all->everybody);
+    return 0;
+}
+
+static void
+callers_forget(struct callers *all)
+{
+    struct kept *k, *next;
+
+    HASH_ITER (hh, all->kept, k, next) {
+        HASH_DEL(all->kept, k);
+        caller_unref(k->c);
+        explicit_bzero(k->secret, strlen(k->secret));
+        talloc_free(k);
+    }
+}
+
+static struct caller *
+caller_new(const char *accessor)
+{
+    struct caller *c = mem_new(NULL, struct caller);
+
+    atomic_store(&c->refs, 1);
+    c->accessor = mem_strdup(c, accessor);
+    return c;
+}
+
+struct callers *
+callers_new(const void *ctx, struct server *s)
+{
+    struct callers *all = mem_new(ctx, struct callers);
+
+    all->s = s;
+    all->everybody = caller_new("acls-disabled");
+    all->everybody->rights = acl_management();
+    talloc_set_destructor(all, callers_free);
+    return all;
+}
+
+static struct caller *
+caller_ref(struct caller *c)
+{
+    atomic_fetch_add(&c->refs, 1);
+    return c;
+}
+
+void
+caller_unref(struct caller *c)
+{
+    if (c == NULL || atomic_fetch_sub(&c->refs, 1) != 1)
+        return;
+    acl_unref(c->rights);
+    talloc_free(c);
+}
+
+bool
+caller_has_policy(const struct caller *c, const char *name)
+{
+    for (size_t i = 0; i < c->policies.n; i++)
+        if (str_eq(c->policies.v[i]->name, name))
+            return true;
+    return false;
+}
+
+bool
+caller_has_role(const struct caller *c, const char *id)
+{
+    for (size_t i = 0; c->token != NULL && i < c->token->roles.n; i++)
+        if (str_eq(c->token->roles.v[i]->id, id))
+            return true;
+    return false;
+}
+
+/* --- resolving --- */
+
+static void
+add_policy(struct caller *c, struct state_txn *t, const char *name)
+{
+    struct acl_policy *p;
+
+    if (caller_has_policy(c, name) || (p = state_acl_policy(t, c, name)) == NULL)
+        return;
+    list_add(c, c->policies, p);
+}
+
+static void
+add_role(struct caller *c, struct state_txn *t, const char *id)
+{
+    const struct acl_role *r = state_acl_role(t, c, id);
+
+    for (size_t i = 0; r != NULL && i < r->policies.n; i++)
+        add_policy(c, t, r->policies.v[i]->name);
+}
+
+/* A policy whose text is not understood any more grants nothing: it was when it was written. */
+static void
+caller_compile(struct caller *c)
+{
+    struct acl_source *v = mem_array(c, struct acl_source, c->policies.n + 1);
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->policies.n; i++) {
+        const struct acl_policy *p = c->policies.v[i];
+        const char *text = str_or(p->rules, "");
+        struct acl_rules *rules;
+        struct err e = ERR_INIT;
+        if (acl_rules_parse(v, text, strlen(text), 0, &rules, &e) == 0)
+            v[n++] = (struct acl_source){p->name, rules};
+    }
+    c->rights = acl_compile(v, n);
+    talloc_free(v);
+}
+
+static struct caller *
+caller_resolve(struct state_txn *t, const char *secret, struct err *e)
+{
+    struct caller *c;
+
+    if (str_empty(secret)) {
+        c = caller_new(ACL_ANONYMOUS);
+        add_policy(c, t, ACL_ANONYMOUS);
+        caller_compile(c);
+        return c;
+    }
+    c = caller_new("");
+    const struct acl_token *token = c->token = state_acl_token_of(t, c, secret);
+    if (token == NULL) {
+        err_set(e, -ERR_FORBIDDEN, "Permission denied");
+        talloc_free(c);
+        return NULL;
+    }
+    c->accessor = token->accessor_id;
+    if (str_eq(token->type, ACL_TOKEN_MANAGEMENT)) {
+        c->rights = acl_management();
+        return c;
+    }
+    for (size_t i = 0; i < token->policies.n; i++)
+        add_policy(c, t, token->policies.v[i]);
+    for (size_t i = 0; i < token->roles.n; i++)
+        add_role(c, t, token->roles.v[i]->id);
+    caller_compile(c);
+    return c;
+}
+
+/* Drops what is kept when something of it may have changed, or there is too much. */
+static void
+callers_refresh(struct callers *all, struct state_txn *t)
+{
+    uint64_t index = state_index(t, STATE_RIGHTS);
+
+    if (index != all->index || HASH_COUNT(all->kept) >= KEPT_MAX)
+        callers_forget(all);
+    all->index = index;
+}
+
+static void
+callers_keep(struct callers *all, const char *secret, struct caller *c)
+{
+    struct kept *k = mem_new(all, struct kept);
+
+    k->secret = mem_strdup(k, secret);
+    k->c = caller_ref(c);
+    HASH_ADD_KEYPTR(hh, all->kept, k->secret, strlen(k->secret), k);
+}
+
+struct caller *
+caller_of(struct server *s, const char *secret, struct err *e)
+{
+    struct callers *all = server_callers(s);
+    const char *key = str_or(secret, "");
+    struct kept *k;
+    struct caller *c;
+
+    if (!server_cfg(s)->acl_enabled)
+        return caller_ref(all->everybody);
+    auto_mem void *tmp = mem_ctx("caller");
+    struct state_txn *t = server_read_begin(s, tmp);
+    callers_refresh(all, t);
+    HASH_FIND_STR(all->kept, key, k);
+    c = k != NULL ? caller_ref(k->c) : caller_resolve(t, key, e);
+    if (k == NULL && c != NULL)
+        callers_keep(all, key, c);
+    state_read_end(t);
+    if (c != NULL && c->token != NULL && acl_token_ended(c->token, env_wall_ns(server_env(s)))) {
+        caller_unref(c);
+        c = NULL;
+        err_set(e, -ERR_FORBIDDEN, "Permission denied");
+    }
+    return c;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who calls, by the token of the envelope: resolved from the state of this server, and kept until
+ * something of access control changes there. Loop thread, but for what is said of a struct caller.
+ */
+#ifndef PADDOCK_SERVER_CALL_CALLER_H
+#define PADDOCK_SERVER_CALL_CALLER_H
+
+#include <stdatomic.h>
+
+#include "acl/acl.h"
+#include "server/host.h"
+
+/* Immutable, counted; for any thread. */
+struct caller {
+    atomic_size_t refs;
+    const char *accessor;          /* "anonymous": it has no token; "acls-disabled" */
+    const struct acl_token *token; /* NULL: it is none of the state */
+    struct acl *rights;
+    struct acl_policy_list policies; /* it holds; those that are there */
+};
+
+struct callers;
+struct callers *callers_new(const void *ctx, struct server *s);
+
+/* Fills the table of what methods need; before the first call (needs.c). */
+void authorize_begin(void);
+
+/* One more reference. NULL with -ERR_FORBIDDEN: there is no such token, or it has ended. */
+struct caller *caller_of(struct server *s, const char *secret, struct err *e);
+void caller_unref(struct caller *c); /* NULL is fine */
+
+/* Says whether it holds the policy, or the role. */
+bool caller_has_policy(const struct caller *c, const char *name);
+bool caller_has_role(const struct caller *c, const char *id);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The question who may make a call: asked of each where it is answered, before its method is. Its
+ * line of api/schema/rpc.schema says what it needs. Limits per token belong here as well.
+ */
+#include "acl/caps.h"
+#include "api/terms.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "server/call/call_int.h"
+
+/* --- what is needed --- */
+
+static struct acl_need needs[RPC_ID_MAX + 1];
+
+void
+authorize_begin(void)
+{
+    for (size_t i = 0; i < api_methods_n; i++) {
+        struct err e = ERR_INIT;
+        int rc = acl_need_parse(api_methods[i].cap, &needs[api_methods[i].id], &e);
+        ASSERT(rc == 0);
+    }
+}
+
+static bool
+caller_may(const struct call *c, const struct acl_need *need, const char *name)
+{
+    return acl_allows(c->caller->rights, need, name, NULL);
+}
+
+bool
+call_may(const struct call *c, const char *ns)
+{
+    static const struct acl_need reads = {.kind = ACL_NAMESPACE, .caps = ACL_CAP(NS_READ_JOB)};
+    const struct server_config *cfg = server_cfg(c->s);
+    const struct acl_need *need = &needs[c->method->id];
+
+    if (cfg->may != NULL && !cfg->may(c->env, str_or(ns, NS_DEFAULT)))
+        return false;
+    if (c->caller == NULL || need->kind == ACL_CLIENT || need->kind == ACL_SERVER)
+        return true;
+    return caller_may(c, need->kind == ACL_NAMESPACE ? need : &reads, str_or(ns, NS_DEFAULT));
+}
+
+bool
+call_may_name(const struct call *c, const char *name)
+{
+    const struct acl_need *need = &needs[c->method->id];
+    bool named = need->kind == ACL_NODE_POOL || need->kind == ACL_HOST_VOLUME ||
+                 (need->kind == ACL_NAMESPACE && !(c->method->flags & RPC_NS));
+
+    return !named || caller_may(c, need, name);
+}
+
+/* Asks for each object that the request names; a list names none, and is asked by row. */
+static bool
+may_names(const struct call *c)
+{
+    const struct type *t = c->method->req;
+    const char *const *id = type_member(t, c->req, "ID");
+    const char *const *pool = type_member(t, c->req, "Pool");
+    const struct str_list *names = type_member(t, c->req, "Names");
+    const struct field *f = t->n_fields > 0 ? &t->fields[0] : NULL;
+    static const struct acl_need pool_read = {.kind = ACL_NODE_POOL, .caps = ACL_CAP(POOL_READ)};
+
+    if (id != NULL)
+        return call_may_name(c, str_or(*id, ""));
+    if (pool != NULL && !str_empty(*pool))
+        return caller_may(c, &pool_read, *pool);
+    for (size_t i = 0; names != NULL && i < names->n; i++)
+        if (!call_may_name(c, names->v[i]))
+            return false;
+    if (f == NULL || f->type != FT_STRUCT || f->shape != FS_LIST)
+        return true;
+    const struct object_list *l = (const void *)((const char *)c->req + f->offset);
+    for (size_t i = 0; i < l->n; i++) {
+        const char *const *name = type_member(f->sub, l->v[i], "Name");
+        if (name != NULL && !call_may_name(c, str_or(*name, "")))
+            return false;
+    }
+    return true;
+}
+
+/* --- what a request asks for beside its line --- */
+
+static bool
+may_deregister(const struct call *c)
+{
+    static const struct acl_need kept = {.kind = ACL_NAMESPACE,
+                                         .caps = ACL_CAP(NS_SUBMIT_JOB) | ACL_CAP(NS_PURGE_JOB)};
+    const struct job_deregister_request *req = c->req;
+
+    return !req->purge || caller_may(c, &kept, c->ns);
+}
+
+static bool
+may_override(const struct call *c)
+{
+    static const struct acl_need override = {.kind = ACL_NAMESPACE,
+                                             .caps = ACL_CAP(NS_SENTINEL_OVERRIDE)};
+    const struct job_register_request *req = c->req;
+
+    return !req->policy_override || caller_may(c, &override, c->ns);
+}
+
+/* A server that failed may be forgotten by agent:write, as it leaves. */
+static bool
+may_remove_peer(const struct call *c)
+{
+    const struct raft_peer_request *req = c->req;
+
+    return !str_empty(req->name) || acl_is_management(c->caller->rights);
+}
+
+static const struct {
+    enum rpc_id id;
+    bool (*may)(const struct call *c);
+} more[] = {
+    {RPC_JOB_DEREGISTER, may_deregister},
+    {RPC_JOB_REGISTER, may_override},
+    {RPC_JOB_PLAN, may_override},
+    {RPC_OPERATOR_REMOVE_PEER, may_remove_peer},
+};
+
+static bool
+may_more(const struct call *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(more); i++)
+        if (more[i].id == c->method->id && !more[i].may(c))
+            return false;
+    return true;
+}
+
+/* --- the question --- */
+
+/* Says whether a node may call it beside its own methods: it may read nodes, and drain itself. */
+static bool
+is_a_nodes_right(const struct call *c)
+{
+    const struct acl_need *need = &needs[c->method->id];
+    const char *const *node = type_member(c->method->req, c->req, "NodeID");
+    bool itself = node != NULL && str_eq(*node, c->env->node_id);
+
+    return need->kind == ACL_NODE && (need->level < ACL_LEVEL_WRITE || itself);
+}
+
+/* Asks for the namespace that a call names. Where an id names an object, the object's own is asked
+ * for, and in a list of all namespaces each row's. */
+static bool
+may_call(const struct call *c)
+{
+    const struct acl_need *need = &needs[c->method->id];
+    bool named = (c->method->flags & RPC_NS) && !(c->method->flags & RPC_NS_OF_OBJECT);
+    bool any = named && str_eq(c->ns, NS_ALL);
+
+    if (need->kind == ACL_NAMESPACE && !named)
+        return may_names(c);
+    if (named && !any && !call_may(c, c->ns))
+        return false;
+    if (need->kind == ACL_NAMESPACE)
+        return (!any || caller_may(c, need, NS_ALL)) && may_names(c) && may_more(c);
+    if (need->kind == ACL_NODE_POOL)
+        return may_names(c);
+    return caller_may(c, need, NULL) && may_names(c) && may_more(c);
+}
+
+int
+authorize(struct call *c, struct err *e)
+{
+    const struct acl_need *need = &needs[c->method->id];
+
+    if (need->kind == ACL_OPEN || need->kind == ACL_CLIENT || need->kind == ACL_SERVER)
+        return 0;
+    caller_unref(TAKE(c->caller));
+    if (!str_empty(c->env->node_secret) && is_a_nodes_right(c) && node_is_proved(c))
+        return 0;
+    c->caller = caller_of(c->s, c->env->auth_token, e);
+    if (c->caller == NULL)
+        return e->code;
+    return may_call(c) ? 0 : err_set(e, -ERR_FORBIDDEN, "Permission denied");
+}
+
+bool
+names_global_token(const struct call *c)
+{
+    auto_mem void *tmp = mem_ctx("global");
+    const struct acl_token_upsert *up = c->method->id == RPC_ACL_UPSERT_TOKENS ? c->req : NULL;
+    const struct object_delete *del = up == NULL ? c->req : NULL;
+    struct state_txn *t = server_read_begin(c->s, tmp);
+    bool global = false;
+
+    for (size_t i = 0; up != NULL && i < up->acl_tokens.n; i++)
+        global |= up->acl_tokens.v[i]->global;
+    for (size_t i = 0; del != NULL && i < del->names.n; i++) {
+        const struct acl_token *token = state_acl_token(t, tmp, str_or(del->names.v[i], ""));
+        global |= token != NULL && token->global;
+    }
+    state_read_end(t);
+    return global;
+}
