@@ -20,14 +20,19 @@ struct complete {
 };
 
 /* The values that a placeholder of a command's `args` stands for. */
-static const struct {
-    const char *name, *path;
+static const struct kind {
+    const char *name, *path, *key;
+    bool uuid;
+    bool any; /* "id" stands for it too */
 } kinds[] = {
-    {"job", "/v1/jobs"},
-    {"allocation", "/v1/allocations"},
-    {"node", "/v1/nodes"},
-    {"evaluation", "/v1/evaluations"},
-    {"node-pool", "/v1/node/pools"},
+    {"job", "/v1/jobs", "ID", false, true},
+    {"allocation", "/v1/allocations", "ID", true, true},
+    {"node", "/v1/nodes", "ID", true, true},
+    {"evaluation", "/v1/evaluations", "ID", true, true},
+    {"node-pool", "/v1/node/pools", "Name", false, true},
+    {"policy", "/v1/acl/policies", "Name", false, false},
+    {"role-id", "/v1/acl/roles", "ID", true, false},
+    {"accessor", "/v1/acl/tokens", "AccessorID", true, false},
 };
 
 static void
@@ -89,17 +94,16 @@ complete_placeholder(struct cmd *c, size_t at)
 }
 
 static void
-offer_ids(struct cmd *c, const char *word, const char *path)
+offer_ids(struct cmd *c, const char *word, const struct kind *k)
 {
     struct value *v = NULL;
     struct http_resp *r = NULL;
     struct err e = ERR_INIT;
-    bool uuid = strcmp(path, "/v1/jobs") != 0 && strcmp(path, "/v1/node/pools") != 0;
     /* the API takes an even number of digits of a UUID */
-    const char *prefix = uuid ? mem_strndup(c, word, strlen(word) & ~(size_t)1) : word;
+    const char *prefix = k->uuid ? mem_strndup(c, word, strlen(word) & ~(size_t)1) : word;
     struct http_ask *ask =
         api_ask(c, "GET",
-                api_target(c, path, "prefix", *prefix ? prefix : NULL, "per_page",
+                api_target(c, k->path, "prefix", *prefix ? prefix : NULL, "per_page",
                            mem_printf(c, "%d", COMPLETE_IDS_MAX), NULL));
     ask->timeout_ms = COMPLETE_MS;
     if (c->fetch(c, c->address, ask, &r, &e) < 0 || r->status != 200 ||
@@ -107,8 +111,7 @@ offer_ids(struct cmd *c, const char *word, const char *path)
         v->kind != VALUE_LIST)
         return;
     for (size_t i = 0; i < v->list.n; i++) {
-        const struct value *id = value_get(v->list.v[i], "ID");
-        id = id ? id : value_get(v->list.v[i], "Name");
+        const struct value *id = value_get(v->list.v[i], k->key);
         if (id && id->kind == VALUE_STRING)
             complete_offer(c, word, id->str.s);
     }
@@ -119,8 +122,8 @@ offer_argument(struct cmd *c, const char *word, size_t at)
 {
     const char *what = complete_placeholder(c, at);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (str_eq(what, kinds[i].name) || str_eq(what, "id"))
-            offer_ids(c, word, kinds[i].path);
+        if (str_eq(what, kinds[i].name) || (kinds[i].any && str_eq(what, "id")))
+            offer_ids(c, word, &kinds[i]);
 }
 
 static void
