@@ -78,6 +78,7 @@ request_admit(struct request *a)
                  http_query(a->req, "ws_handshake") != NULL;
 
     if (a->api->rights == NULL || a->route->cap == BY_SERVER || later ||
+        str_eq(a->route->cap, "none") ||
         !request_is_for_our_region(a)) {
         a->route->handle(a);
         return;

@@ -7,28 +7,31 @@
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "server/call/caller.h"
 #include "server/call/method.h"
 
-/* Nomad's kinds of objects. `type` NULL: there are none. */
+/* Nomad's kinds of objects. `type` NULL: there are none. A right to what is in no namespace is asked
+ * for by name. */
 static const struct kind {
     const char *name;
     const struct type *type;
     enum state_table table;
     bool hex; /* ids of hex digits */
+    const char *need; /* NULL: that of its object */
 } kinds[] = {
-    {"allocs", &type_allocation, STATE_ALLOCS, true},
-    {"deployment", &type_deployment, STATE_DEPLOYMENTS, true},
-    {"evals", &type_evaluation, STATE_EVALS, true},
-    {"host_volumes", .hex = true},
-    {"jobs", &type_job, STATE_JOBS, false},
-#define OBJECT(TABLE, type, TYPE, table, ...) {table, &type_##type, STATE_##TABLE, false},
+    {"allocs", &type_allocation, STATE_ALLOCS, true, "read-job"},
+    {"deployment", &type_deployment, STATE_DEPLOYMENTS, true, "read-job"},
+    {"evals", &type_evaluation, STATE_EVALS, true, "read-job"},
+    {"host_volumes", .hex = true, .need = "host-volume-read"},
+    {"jobs", &type_job, STATE_JOBS, false, "read-job"},
+#define OBJECT(TABLE, type, TYPE, table, ...) {table, &type_##type, STATE_##TABLE, false, NULL},
     API_COMMON_OBJECTS(OBJECT)
 #undef OBJECT
-        {"nodes", &type_node, STATE_NODES, true},
-    {"plugins", .hex = false},
-    {"scaling_policy", .hex = true},
-    {"vars", .hex = false},
-    {"volumes", .hex = false},
+        {"nodes", &type_node, STATE_NODES, true, "node:read"},
+    {"plugins", .hex = false, .need = "plugin:list"},
+    {"scaling_policy", .hex = true, .need = "read-job"},
+    {"vars", .hex = false, .need = "variable:any"},
+    {"volumes", .need = "csi-list-volume|csi-read-volume|list-jobs|read-job"},
 };
 
 static const char *
@@ -37,6 +40,45 @@ member_text(const struct type *t, const void *obj, const char *wire)
     const char *const *p = type_member(t, obj, wire);
     return p != NULL ? str_or(*p, "") : NULL;
 }
+
+/* --- rights --- */
+
+static struct acl_need
+need_of(const struct kind *k)
+{
+    const char *word = k->need                        ? k->need
+                       : k->type == &type_node_pool ? "node-pool:any"
+                       : k->type == &type_namespace ? "namespace:any"
+                                                    : "quota:read";
+    struct acl_need need;
+    struct err e = ERR_INIT;
+    int rc = acl_need_parse(word, &need, &e);
+
+    ASSERT(rc == 0);
+    return need;
+}
+
+/* `name`: of the object, or the namespace that it is in; "*": of any. */
+static bool
+may_find(const struct read *r, const struct acl_need *need, const char *name)
+{
+    const struct caller *c = read_caller(r);
+
+    return c == NULL || acl_allows(c->rights, need, name, NULL);
+}
+
+/* Says whether anything of that kind can be found. */
+static bool
+may_search(const struct read *r, const struct kind *k, const struct acl_need *need)
+{
+    bool of_jobs = k->type != NULL && need->kind == ACL_NAMESPACE && k->need != NULL;
+    bool any = str_eq(read_ns(r), NS_ALL) || need->kind == ACL_NODE_POOL || k->need == NULL;
+
+    return of_jobs && !any ? call_may(r->call, read_ns(r))
+                           : may_find(r, need, any ? NS_ALL : read_ns(r));
+}
+
+/* --- finding --- */
 
 /* The part of a prefix of hex digits by which rows are found: whole bytes. NULL: no id begins so.
  */
@@ -59,6 +101,7 @@ static void
 search_find(const struct read *r, struct state_txn *t, const struct kind *k, const char *prefix,
             struct search_response *resp)
 {
+    struct acl_need need = need_of(k);
     struct str_list *found = &map_put(resp, resp->matches, k->name)->v;
     bool *more = &map_put(resp, resp->truncations, k->name)->v;
     const char *key = k->hex ? bytes_of(r, prefix) : prefix;
@@ -71,7 +114,8 @@ search_find(const struct read *r, struct state_txn *t, const struct kind *k, con
         const char *ns = member_text(k->type, obj, "Namespace"),
                    *id = member_text(k->type, obj, "ID");
         id = id != NULL ? id : member_text(k->type, obj, "Name");
-        if (!str_prefix(id, prefix) || (ns != NULL && !read_ns_matches(r, ns)))
+        if (!str_prefix(id, prefix) || (ns != NULL && !read_ns_matches(r, ns)) ||
+            (ns == NULL && !may_find(r, &need, id)))
             continue;
         if (found->n == SEARCH_MATCHES_MAX) {
             *more = true;
@@ -93,7 +137,12 @@ search_run(struct read *r, struct state_txn *t, struct err *e)
         if (!all && !str_eq(req->context, kinds[i].name))
             continue;
         known = true;
-        search_find(r, t, &kinds[i], str_or(req->prefix, ""), resp);
+        struct acl_need need = need_of(&kinds[i]);
+        bool may = may_search(r, &kinds[i], &need);
+        if (!may && !all)
+            return err_set(e, -ERR_FORBIDDEN, "Permission denied");
+        if (may)
+            search_find(r, t, &kinds[i], str_or(req->prefix, ""), resp);
     }
     if (!known)
         return err_set(
