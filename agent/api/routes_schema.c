@@ -96,10 +96,12 @@ route_call_body(struct request *a)
         call_server(a, a->route->rpc, req, method_done);
 }
 
-/* "NodePool.Get": "node pool not found". */
+/* "NodePool.Get": "node pool not found"; "ACL.GetPolicy": "ACL policy not found". */
 static const char *
 routes_schema_missing(struct request *a, const struct rpc_method *m)
 {
+    if (str_prefix(m->name, "ACL."))
+        return str_prefix(m->name, "ACL.GetPolicy") ? "ACL policy not found" : "ACL role not found";
     size_t group = strcspn(m->name, "."), n = 0;
     char *text = mem_array(a, char, 2 * group + 1);
 

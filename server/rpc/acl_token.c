@@ -225,7 +225,10 @@ prepare_tokens(struct write *w, struct state_txn *t, struct err *e)
         token->create_index = old != NULL ? old->create_index : 0;
         list_add(w->ctx, put->acl_tokens, token);
     }
-    w->memo = put;
+    struct acl_token_upsert *shown = codec_clone(w->ctx, &type_acl_token_upsert, put);
+    for (size_t i = 0; i < shown->acl_tokens.n; i++)
+        name_roles(t, shown, &shown->acl_tokens.v[i]->roles);
+    w->memo = shown;
     w->in.acl_token_upsert = put;
     return 0;
 }
