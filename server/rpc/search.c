@@ -10,8 +10,8 @@
 #include "server/call/caller.h"
 #include "server/call/method.h"
 
-/* Nomad's kinds of objects. `type` NULL: there are none. A right to what is in no namespace is asked
- * for by name. */
+/* Nomad's kinds of objects. `type` NULL: there are none. Rights to objects that are in no namespace
+ * are asked for by name. */
 static const struct kind {
     const char *name;
     const struct type *type;

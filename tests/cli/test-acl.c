@@ -190,8 +190,8 @@ START_TEST(tokens_are_uploaded)
 END_TEST
 
 #define ROLE_OF(name, rest) \
-    "{\"ID\":\"" ROLE "\",\"Name\":\"" name "\",\"Description\":\"d\",\"Policies\":[" rest "],\"CreateIndex\":3," \
-    "\"ModifyIndex\":4}"
+    "{\"ID\":\"" ROLE "\",\"Name\":\"" name "\",\"Description\":\"d\",\"Policies\":[" rest "]," \
+    "\"CreateIndex\":3,\"ModifyIndex\":4}"
 #define ROLE_TEXT \
     "ID           = " ROLE "\nName         = r\nDescription  = d\nPolicies     = a,b\nCreate Index = 3\n" \
     "Modify Index = 4\n"
