@@ -208,6 +208,7 @@ def rpc_over_tls(mode, config):
 class Agent:
     """One `paddock agent`: as root the supervisor with warden and agent below it."""
     host = "127.0.0.1"
+    token = None  # of requests that name none
 
     def __init__(self, config="", log="DEBUG", dev=False, mode="both", servers=None, name="test"):
         self.dir = tempfile.mkdtemp(prefix="paddock-sys-")
@@ -286,12 +287,13 @@ advertise {{
                 raise AssertionError(f"no {what} in time{gone}; the agent's log ends:\n{self.tail()}")
             time.sleep(0.02)
 
-    def request(self, method, path, body=None, timeout=70):
+    def request(self, method, path, body=None, timeout=70, token=None):
         c = http.client.HTTPConnection(self.host, self.http, timeout=timeout)
         try:
             if body is not None and not isinstance(body, (bytes, str)):
                 body = json.dumps(body)
-            c.request(method, path, body=body)
+            token = token if token is not None else self.token
+            c.request(method, path, body=body, headers={"X-Nomad-Token": token} if token else {})
             r = c.getresponse()
             return r.status, dict(r.getheaders()), r.read()
         finally:
