@@ -36,6 +36,7 @@ struct holder {
     int64_t ends_ns;  /* by the clock of the day; 0: never */
     int64_t asked_ms; /* when a server said so */
     uint64_t call;    /* open; 0: none */
+    bool old;         /* something has changed since it was begun */
     struct wait *waits;
     UT_hash_handle hh;
 };
@@ -110,7 +111,7 @@ rights_empty(struct rights *x)
         if (h->call == 0)
             holder_free(h);
         else
-            h->asked_ms = 0; /* its answer may be older than the change */
+            h->old = true;
     }
 }
 
@@ -201,13 +202,17 @@ holder_answered(void *arg, const struct err *e, const void *resp)
 
     if (rights_is_over(h->x))
         return;
-    h->call = 0;
+    if (h->old && known) { /* the answer may be older than the change */
+        holder_ask(h);
+        return;
+    }
     if (e == NULL)
         holder_learn(h, resp);
     if (!known && holder_is_good(h))
-        known = true, copy = (struct err)ERR_INIT;
-    holder_answer(h, copy.code != 0 ? &copy : NULL);
-    if (h->call == 0 && copy.code != 0)
+        copy = (struct err)ERR_INIT;
+    holder_answer(h, copy.code != 0 ? &copy : NULL); /* with the call open, so that it stays */
+    h->call = 0;
+    if (h->old || copy.code != 0)
         holder_free(h);
 }
 
@@ -219,6 +224,7 @@ holder_ask(struct holder *h)
     struct rpc_request q = {RPC_ACL_RIGHTS, &none, &env, ASK_MS, NULL};
 
     h->x->open++;
+    h->old = false;
     h->call = rpc_send(h->x->cfg.servers, &q, holder_answered, h);
 }
 

@@ -23,6 +23,8 @@ request_end(struct request *a)
         if (a->next_open != NULL)
             a->next_open->at_open = a->at_open;
     }
+    if (a->api->rights != NULL)
+        rights_forget(a->api->rights, a);
     acl_unref(a->acl);
     return 0;
 }
