@@ -192,6 +192,8 @@ holder_is_good(const struct holder *h)
     return x->heard || age < x->cfg.ttl_ms;
 }
 
+static void holder_ask(struct holder *h);
+
 /* The last answer holds for its time where no server can be asked. */
 static void
 holder_answered(void *arg, const struct err *e, const void *resp)

@@ -113,7 +113,6 @@ static const struct {
     {"clent {}", false,
      "c:1,1-6: Unsupported block type; Blocks of type \"clent\" are not expected "
      "here. Did you mean \"client\"?"},
-    {"acl { enabled = true }", false, "c:1,7-14: Not supported yet; \"enabled\" has no effect"},
     {"consul { address = \"10.0.0.1:8500\" }", false, "c:1,10-17: Not supported yet"},
     {"keyring \"aead\" {}", false, "c:1,1-15: Not supported yet"},
     {"ports { http = \"x\" }", false, "c:1,16-19: Incorrect value type"},
