@@ -7,7 +7,7 @@
  *   struct acl *a = acl_compile(sources, n);
  *   if (acl_allows(a, &need, "prod", NULL)) ...
  *
- * Of a name the rule with exactly that label counts, alone; else the glob that is closest: the
+ * A rule whose label is exactly the name counts, alone; else the glob that is closest: the
  * smallest difference of the name's length and the pattern's, plus its stars; of equals the first
  * in byte order. Policies that have a rule of the same label are united, and deny wins.
  */
@@ -74,7 +74,10 @@ struct acl_source {
 
 /* Everything is copied. */
 struct acl *acl_compile(const struct acl_source *v, size_t n);
-/* Those of a management token: everything but what ACL_CLIENT and ACL_SERVER want. */
+/* Returns the rights of all these policies. A text that is not understood may have denied
+ * something: then they grant nothing. */
+struct acl *acl_of_policies(const struct acl_policy_list *l);
+/* Returns the rights of a management token: all but what ACL_CLIENT and ACL_SERVER want. */
 struct acl *acl_management(void);
 struct acl *acl_ref(struct acl *a);
 void acl_unref(struct acl *a); /* NULL is fine */

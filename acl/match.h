@@ -29,7 +29,7 @@ struct match *match_new(const void *ctx, const struct match_row *v, size_t n);
 const struct match_row *match_find(const struct match *m, const char *name, size_t n);
 /* The capabilities of all labels that are not denied. */
 uint64_t match_caps(const struct match *m);
-/* Those of all labels that match and are not denied. Looks at each. */
+/* Returns those of all labels that match and are not denied. Looks at each. */
 uint64_t match_caps_of(const struct match *m, const char *name, size_t n);
 /* The rows, one per label, plain ones first. */
 size_t match_rows(const struct match *m, const struct match_row **ret);

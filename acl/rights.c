@@ -7,6 +7,7 @@
 #include "acl/match.h"
 #include "acl/rows.h"
 #include "common/mem.h"
+#include "common/str.h"
 
 enum { KEY_MAX = 264 }; /* bytes of a variable's label that is made on the stack */
 
@@ -170,4 +171,22 @@ acl_allows(const struct acl *a, const struct acl_need *need, const char *name, c
     default:
         return false;
     }
+}
+
+struct acl *
+acl_of_policies(const struct acl_policy_list *l)
+{
+    auto_mem void *tmp = mem_ctx("policies");
+    struct acl_source *v = mem_array(tmp, struct acl_source, l->n + 1);
+    size_t n = 0;
+
+    for (; n < l->n; n++) {
+        const char *text = str_or(l->v[n]->rules, "");
+        struct acl_rules *rules;
+        struct err e = ERR_INIT;
+        if (acl_rules_parse(tmp, text, strlen(text), 0, &rules, &e) < 0)
+            return acl_compile(NULL, 0);
+        v[n] = (struct acl_source){l->v[n]->name, rules};
+    }
+    return acl_compile(v, n);
 }

@@ -14,8 +14,8 @@ struct rows {
     size_t n;
 };
 
-/* Those of `kind`, which is one with names: ACL_NAMESPACE ... ACL_VARIABLE. The label of a variable
- * is namespace, zero byte, path. Owned by ctx; labels may be those of `v`. */
+/* The rows of `kind`, which is one with names: ACL_NAMESPACE ... ACL_VARIABLE. The label of a
+ * variable is namespace, zero byte, path. Owned by ctx; labels may be those of `v`. */
 void rows_collect(const void *ctx, const struct acl_source *v, size_t n, enum acl_kind kind,
                   struct rows *ret);
 /* The bits of a list of capabilities; names that are not known have none. */

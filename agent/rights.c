@@ -145,8 +145,7 @@ rights_watch(void *arg)
 {
     struct rights *x = arg;
     static const struct empty none;
-    struct rpc_envelope env = {
-        .stale = true, .min_index = x->heard ? x->index : 0, .wait = WATCH_S * NS_PER_S};
+    struct rpc_envelope env = {.min_index = x->heard ? x->index : 0, .wait = WATCH_S * NS_PER_S};
     struct rpc_request q = {RPC_ACL_CHANGES, &none, &env, (WATCH_S + WATCH_S / 8) * 1000, NULL};
 
     x->retry = NULL;
@@ -161,20 +160,8 @@ rights_watch(void *arg)
 static void
 holder_learn(struct holder *h, const struct acl_rights_response *r)
 {
-    auto_mem void *tmp = mem_ctx("rights");
-    struct acl_source *v = mem_array(tmp, struct acl_source, r->policies.n + 1);
-    size_t n = 0;
-
-    for (size_t i = 0; i < r->policies.n; i++) {
-        const struct acl_policy *p = r->policies.v[i];
-        const char *text = str_or(p->rules, "");
-        struct acl_rules *rules;
-        struct err e = ERR_INIT;
-        if (acl_rules_parse(tmp, text, strlen(text), 0, &rules, &e) == 0)
-            v[n++] = (struct acl_source){p->name, rules};
-    }
     acl_unref(h->acl);
-    h->acl = r->management ? acl_management() : acl_compile(v, n);
+    h->acl = r->management ? acl_management() : acl_of_policies(&r->policies);
     mem_free(h->accessor);
     h->accessor = mem_strdup(h, str_or(r->accessor_id, ""));
     h->ends_ns = r->expires;

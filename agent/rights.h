@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who may ask this agent for what it answers itself: its own words, files, logs, commands in tasks.
- * What servers answer they decide. The rights of a token are asked of a server, and kept until a
+ * The rights to what this agent answers itself: its own words, files, logs, commands in tasks.
+ * Servers decide on what they answer. The rights of a token are asked of a server, and kept until a
  * server says that something of access control has changed; while none can be asked, for
  * acl.token_ttl. Loop thread.
  */

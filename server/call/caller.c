@@ -131,25 +131,6 @@ add_role(struct caller *c, struct state_txn *t, const char *id)
         add_policy(c, t, r->policies.v[i]->name);
 }
 
-/* A policy whose text is not understood any more grants nothing: it was when it was written. */
-static void
-caller_compile(struct caller *c)
-{
-    struct acl_source *v = mem_array(c, struct acl_source, c->policies.n + 1);
-    size_t n = 0;
-
-    for (size_t i = 0; i < c->policies.n; i++) {
-        const struct acl_policy *p = c->policies.v[i];
-        const char *text = str_or(p->rules, "");
-        struct acl_rules *rules;
-        struct err e = ERR_INIT;
-        if (acl_rules_parse(v, text, strlen(text), 0, &rules, &e) == 0)
-            v[n++] = (struct acl_source){p->name, rules};
-    }
-    c->rights = acl_compile(v, n);
-    talloc_free(v);
-}
-
 static struct caller *
 caller_resolve(struct state_txn *t, const char *secret, struct err *e)
 {
@@ -158,7 +139,7 @@ caller_resolve(struct state_txn *t, const char *secret, struct err *e)
     if (str_empty(secret)) {
         c = caller_new(ACL_ANONYMOUS);
         add_policy(c, t, ACL_ANONYMOUS);
-        caller_compile(c);
+        c->rights = acl_of_policies(&c->policies);
         return c;
     }
     c = caller_new("");
@@ -177,7 +158,7 @@ caller_resolve(struct state_txn *t, const char *secret, struct err *e)
         add_policy(c, t, token->policies.v[i]);
     for (size_t i = 0; i < token->roles.n; i++)
         add_role(c, t, token->roles.v[i]->id);
-    caller_compile(c);
+    c->rights = acl_of_policies(&c->policies);
     return c;
 }
 
