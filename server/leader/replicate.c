@@ -191,7 +191,11 @@ round_compare(void *arg)
     struct name *there = names_of(x);
     struct state_txn *t = server_read_begin(x->r->l->s, x);
     if (state_has_built_ins(t)) {
-#define COMPARE(TABLE, type, ...) compare_##type(x, t, there);
+        /* both must have access control: one without it says nothing of its objects */
+        bool rights = x->got->rights && server_cfg(x->r->l->s)->acl_enabled;
+#define COMPARE(TABLE, type, ...)                                                                  \
+    if ((STATE_BIT(STATE_##TABLE) & STATE_RIGHTS) == 0 || rights)                                  \
+        compare_##type(x, t, there);
         API_REPLICATED_OBJECTS(COMPARE)
 #undef COMPARE
     }

@@ -342,8 +342,10 @@ export_run(struct read *r, struct state_txn *t, struct err *e)
         return e->code;
     x.resp = read_resp(r);
     x.reached = str_empty(x.req->after);
+    x.resp->rights = server_cfg(r->s)->acl_enabled;
 #define OBJECT(TABLE, type, TYPE, member)                                                          \
-    export_table(&x, r, t, STATE_##TABLE, (struct object_list *)&x.resp->member);
+    if ((STATE_BIT(STATE_##TABLE) & STATE_RIGHTS) == 0 || x.resp->rights)                          \
+        export_table(&x, r, t, STATE_##TABLE, (struct object_list *)&x.resp->member);
     API_REPLICATED_OBJECTS(OBJECT)
 #undef OBJECT
     r->index = state_index(t, r->row->tables);
