@@ -72,16 +72,17 @@ gate_answered(void *arg, const struct err *e, const struct acl *acl, const char 
     }
 }
 
-/* Another region decides of what it is asked for. */
+/* A node of another region decides itself of what is passed on to it. */
 void
 request_admit(struct request *a)
 {
     bool later = (a->route->verbs & VERB_SESSION) && str_empty(a->env.auth_token) &&
                  http_query(a->req, "ws_handshake") != NULL;
 
-    if (a->api->rights == NULL || a->route->cap == BY_SERVER || later ||
-        str_eq(a->route->cap, "none") ||
-        !request_is_for_our_region(a)) {
+    bool away = str_prefix(a->req->path, "/v1/client/") && !request_is_for_our_region(a);
+
+    if (a->api->rights == NULL || a->route->cap == BY_SERVER || later || away ||
+        str_eq(a->route->cap, "none")) {
         a->route->handle(a);
         return;
     }

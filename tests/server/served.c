@@ -13,7 +13,7 @@ const char node_secret[] = "22222222-2222-4222-8222-222222222222";
 const struct rpc_envelope as_node = {.node_id = node_id, .node_secret = node_secret};
 
 bool (*world_may)(const struct rpc_envelope *env, const char *ns);
-bool world_verify_servers, world_bind_names;
+bool world_verify_servers, world_bind_names, world_acl;
 
 static void
 stopped(void *arg)
@@ -35,6 +35,7 @@ world_open_with(const char *dir, int64_t heartbeat_ms)
         .dev = true,
         .may = world_may,
         .verify_servers = world_verify_servers,
+        .acl_enabled = world_acl,
         .bind_node_name = world_bind_names,
     };
     struct err e = ERR_INIT;

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/clock.h"
+#include "common/duration.h"
 #include "common/str.h"
 #include "tests/server/served.h"
 #include "tests/server/util.h"
@@ -155,5 +157,39 @@ START_TEST(what_is_not_there_is_deregistered_in_two_rounds)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("writes", 60, every_call_is_answered_once, a_server_stops_with_writes_in_every_state,
-                   what_is_not_there_is_deregistered_in_two_rounds)
+/* The proof of a node lets it read nodes, and nothing of what runs on them. */
+START_TEST(a_node_reads_no_work_of_others)
+{
+    struct id_request node = {.id = node_id};
+    struct acl_bootstrap_request boot = {NULL};
+
+    world_acl = true;
+    struct world *w = world_open(tmp_dir());
+    world_acl = false;
+    const struct acl_tokens_response *t = CALL(w, RPC_ACL_BOOTSTRAP, acl_tokens_response, &boot);
+    struct rpc_envelope as_manager = {.auth_token = t->tokens.v[0]->secret_id};
+    struct job_register_request rr = {.job = the_job(w, "web", 1)};
+    node_up(w);
+    ck_assert_ptr_null(call(w, RPC_JOB_REGISTER, &rr));
+    ck_assert_int_eq(w->err.code, -ERR_FORBIDDEN);
+    ck_assert_ptr_null(call_with(w, RPC_JOB_REGISTER, &rr, &as_node));
+    ck_assert_int_eq(w->err.code, -ERR_FORBIDDEN);
+    (void)CALL_WITH(w, RPC_JOB_REGISTER, job_register_response, &rr, &as_manager);
+    const struct allocs_response *all = NULL;
+    for (int64_t end = clock_mono_ns() + 30 * NS_PER_S; clock_mono_ns() < end;) {
+        all = CALL_WITH(w, RPC_NODE_GET_ALLOCS, allocs_response, &node, &as_manager);
+        if (all->allocations.n > 0)
+            break;
+    }
+    ck_assert_uint_eq(all->allocations.n, 1);
+    all = CALL_WITH(w, RPC_NODE_GET_ALLOCS, allocs_response, &node, &as_node);
+    ck_assert_uint_eq(all->allocations.n, 0);
+    ck_assert_ptr_nonnull(CALL_WITH(w, RPC_NODE_GET_NODE, node_response, &node, &as_node)->node);
+    ck_assert_ptr_null(call(w, RPC_NODE_GET_NODE, &node));
+    world_close(w);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("writes", 60, every_call_is_answered_once,
+                   a_server_stops_with_writes_in_every_state,
+                   what_is_not_there_is_deregistered_in_two_rounds, a_node_reads_no_work_of_others)
