@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Tokens, policies and roles of access control, as objects: their words, and when a token ends.
- * What policies grant is acl/acl.h's. Pure.
+ * The rights that policies grant are acl/acl.h's. Pure.
  */
 #ifndef PADDOCK_API_ACL_TOKEN_H
 #define PADDOCK_API_ACL_TOKEN_H

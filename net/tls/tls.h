@@ -9,7 +9,7 @@
  * RPC (and whatever servers speak among themselves) is mutual: each side must present a certificate
  * that a CA of the texts has signed. With verify_server_hostname a server is one whose certificate
  * bears server.<region>.nomad: such a name is wanted of who is dialled, and of who dials for Raft.
- * Who may call what over RPC is asked there (server/call/authorize.c).
+ * The rights to methods of RPC are asked for there (server/call/authorize.c).
  * HTTP asks for a certificate of who dials with verify_https_client only, and who comes back may
  * resume its session by a ticket, for TLS_TICKET_S and until the next renewal.
  *
