@@ -125,7 +125,7 @@ one(const uint8_t *p, size_t n)
     ASSERT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd) == 0);
     ASSERT(send(fd[1], p, n, MSG_NOSIGNAL) == (ssize_t)n);
     ASSERT(shutdown(fd[1], SHUT_WR) == 0);
-    peers_take(peers, fd[0], NULL, 0);
+    peers_take(peers, fd[0], false, NULL, 0);
     for (;;) {
         struct pollfd f = {.fd = fd[1], .events = POLLIN};
         int ready;
