@@ -77,6 +77,9 @@ struct acl *acl_compile(const struct acl_source *v, size_t n);
 /* Returns the rights of all these policies. A text that is not understood may have denied
  * something: then they grant nothing. */
 struct acl *acl_of_policies(const struct acl_policy_list *l);
+/* Returns their rules, l->n of them owned by ctx, for acl_why(). NULL: *bad (which may be NULL) is
+ * the name of one whose text is not understood. */
+struct acl_source *acl_sources(const void *ctx, const struct acl_policy_list *l, const char **bad);
 /* Returns the rights of a management token: all but what ACL_CLIENT and ACL_SERVER want. */
 struct acl *acl_management(void);
 struct acl *acl_ref(struct acl *a);

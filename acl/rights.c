@@ -173,20 +173,30 @@ acl_allows(const struct acl *a, const struct acl_need *need, const char *name, c
     }
 }
 
+struct acl_source *
+acl_sources(const void *ctx, const struct acl_policy_list *l, const char **bad)
+{
+    struct acl_source *v = mem_array(ctx, struct acl_source, l->n + 1);
+
+    for (size_t i = 0; i < l->n; i++) {
+        const char *text = str_or(l->v[i]->rules, "");
+        struct acl_rules *rules;
+        struct err e = ERR_INIT;
+        if (acl_rules_parse(ctx, text, strlen(text), 0, &rules, &e) < 0) {
+            if (bad != NULL)
+                *bad = l->v[i]->name;
+            return NULL;
+        }
+        v[i] = (struct acl_source){l->v[i]->name, rules};
+    }
+    return v;
+}
+
 struct acl *
 acl_of_policies(const struct acl_policy_list *l)
 {
     auto_mem void *tmp = mem_ctx("policies");
-    struct acl_source *v = mem_array(tmp, struct acl_source, l->n + 1);
-    size_t n = 0;
+    const struct acl_source *v = acl_sources(tmp, l, NULL);
 
-    for (; n < l->n; n++) {
-        const char *text = str_or(l->v[n]->rules, "");
-        struct acl_rules *rules;
-        struct err e = ERR_INIT;
-        if (acl_rules_parse(tmp, text, strlen(text), 0, &rules, &e) < 0)
-            return acl_compile(NULL, 0);
-        v[n] = (struct acl_source){l->v[n]->name, rules};
-    }
-    return acl_compile(v, n);
+    return v != NULL ? acl_compile(v, l->n) : acl_compile(NULL, 0);
 }

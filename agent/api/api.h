@@ -102,7 +102,7 @@ struct route {
     const char *path;   /* "/v1/jobs", or "/v1/job/" for items */
     const char *suffix; /* items: "/plan", "": the rest is the id, NULL: exact path */
     void (*handle)(struct request *a);
-    enum rpc_id rpc; /* that the handler calls, where several methods share it */
+    enum rpc_id rpc; /* that the handler calls, the first of several; BY_SERVER has one */
     /* A need (acl/acl.h), asked before the handler; of namespaces in any of them, and by the
      * handler in its own (request_may). Or BY_SERVER. */
     const char *cap;
@@ -189,6 +189,11 @@ bool route_later(struct request *a, unsigned verb);
 bool route_is_later(const struct request *a, unsigned verb, const char **what);
 /* Calls the handler of the route if who asks may; else the request is answered, now or later. */
 void request_admit(struct request *a);
+/* Returns the route of a path that is not the request's own, as one of `probe` (a zero request of
+ * the caller's); NULL: there is none. */
+const struct route *route_of(struct request *probe, enum http_method m, const char *path);
+/* agent/api/why.c */
+void acl_why_get(struct request *a);
 /* Says whether who asks may do in the namespace what the route needs; else it was answered. */
 bool request_may(struct request *a, const char *ns);
 /* Asks again for the rights of all that is open; what has none any more ends. */

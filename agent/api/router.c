@@ -111,6 +111,17 @@ router_find(struct request *a, unsigned verb, bool *wrong_method)
     return NULL;
 }
 
+const struct route *
+route_of(struct request *probe, enum http_method m, const char *path)
+{
+    struct http_req *req = mem_new(probe, struct http_req);
+    bool wrong_method = false;
+
+    req->path = path;
+    probe->req = req;
+    return router_find(probe, verb_of(m), &wrong_method);
+}
+
 static void
 on_close(void *user)
 {

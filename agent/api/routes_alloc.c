@@ -143,8 +143,8 @@ evals_delete(struct request *a)
 }
 
 const struct route routes_alloc[] = {
-    {VERB_DELETE, "/v1/evaluations", NULL, evals_delete, 0, BY_SERVER},
-    {VERB_GET, "/v1/evaluations/count", NULL, evals_count, 0, BY_SERVER},
+    {VERB_DELETE, "/v1/evaluations", NULL, evals_delete, RPC_EVAL_DELETE, BY_SERVER},
+    {VERB_GET, "/v1/evaluations/count", NULL, evals_count, RPC_EVAL_LIST, BY_SERVER},
     {VERB_GET, "/v1/allocation/", "", alloc_get, RPC_ALLOC_GET_ALLOC, BY_SERVER},
     {VERB_GET, "/v1/evaluations", NULL, evals_list, RPC_EVAL_LIST, BY_SERVER},
     ROUTES_END,

@@ -27,6 +27,7 @@ routes_deployment_latest(struct request *a)
 }
 
 const struct route routes_deployment[] = {
-    {VERB_GET, "/v1/job/", "/deployment", routes_deployment_latest, 0, BY_SERVER},
+    {VERB_GET, "/v1/job/", "/deployment", routes_deployment_latest, RPC_JOB_LATEST_DEPLOYMENT,
+     BY_SERVER},
     ROUTES_END,
 };

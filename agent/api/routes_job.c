@@ -365,15 +365,16 @@ job_submission(struct request *a)
 }
 
 const struct route routes_job[] = {
-    {VERB_WRITE | VERB_DELETE, "/v1/job/", "/tag", job_tag, 0, BY_SERVER},
-    {VERB_GET, "/v1/job/", "/submission", job_submission, 0, BY_SERVER},
+    {VERB_WRITE | VERB_DELETE, "/v1/job/", "/tag", job_tag, RPC_JOB_TAG_VERSION, BY_SERVER},
+    {VERB_GET, "/v1/job/", "/submission", job_submission, RPC_JOB_SUBMISSION, BY_SERVER},
     {VERB_WRITE, "/v1/jobs", NULL, with_job, RPC_JOB_REGISTER, BY_SERVER},
     {VERB_WRITE, "/v1/jobs/parse", NULL, jobs_parse, 0, "parse-job|submit-job"},
     {VERB_WRITE, "/v1/validate/job", NULL, with_job, RPC_JOB_VALIDATE, BY_SERVER},
     {VERB_WRITE, "/v1/job/", "/plan", with_job, RPC_JOB_PLAN, BY_SERVER},
-    {VERB_WRITE, "/v1/job/", "/evaluate", job_evaluate, 0, BY_SERVER},
-    {VERB_WRITE, "/v1/job/", "/dispatch/payload", job_dispatch_payload, 0, BY_SERVER},
-    {VERB_GET, "/v1/job/", "/versions", job_versions, 0, BY_SERVER},
+    {VERB_WRITE, "/v1/job/", "/evaluate", job_evaluate, RPC_JOB_EVALUATE, BY_SERVER},
+    {VERB_WRITE, "/v1/job/", "/dispatch/payload", job_dispatch_payload, RPC_JOB_DISPATCH,
+     BY_SERVER},
+    {VERB_GET, "/v1/job/", "/versions", job_versions, RPC_JOB_VERSIONS, BY_SERVER},
     {VERB_WRITE, "/v1/job/", "", with_job, RPC_JOB_REGISTER, BY_SERVER},
     {VERB_DELETE, "/v1/job/", "", job_delete, RPC_JOB_DEREGISTER, BY_SERVER},
     ROUTES_END,

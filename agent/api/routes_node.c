@@ -25,7 +25,8 @@ node_eligibility(struct request *a)
 }
 
 const struct route routes_node[] = {
-    {VERB_WRITE, "/v1/node/", "/eligibility", node_eligibility, 0, BY_SERVER},
+    {VERB_WRITE, "/v1/node/", "/eligibility", node_eligibility, RPC_NODE_UPDATE_ELIGIBILITY,
+     BY_SERVER},
     {VERB_GET, "/v1/node/", "", route_call, RPC_NODE_GET_NODE, BY_SERVER},
     ROUTES_END,
 };

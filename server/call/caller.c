@@ -132,18 +132,20 @@ add_role(struct caller *c, struct state_txn *t, const char *id)
 }
 
 static struct caller *
-caller_resolve(struct state_txn *t, const char *secret, struct err *e)
+caller_anonymous(struct state_txn *t)
 {
-    struct caller *c;
+    struct caller *c = caller_new(ACL_ANONYMOUS);
 
-    if (str_empty(secret)) {
-        c = caller_new(ACL_ANONYMOUS);
-        add_policy(c, t, ACL_ANONYMOUS);
-        c->rights = acl_of_policies(&c->policies);
-        return c;
-    }
-    c = caller_new("");
-    const struct acl_token *token = c->token = state_acl_token_of(t, c, secret);
+    add_policy(c, t, ACL_ANONYMOUS);
+    c->rights = acl_of_policies(&c->policies);
+    return c;
+}
+
+/* Fills in a new caller, which is freed where there is no token. */
+static struct caller *
+caller_fill(struct caller *c, struct state_txn *t, const struct acl_token *token, struct err *e)
+{
+    c->token = token;
     if (token == NULL) {
         err_set(e, -ERR_FORBIDDEN, "Permission denied");
         talloc_free(c);
@@ -160,6 +162,24 @@ caller_resolve(struct state_txn *t, const char *secret, struct err *e)
         add_role(c, t, token->roles.v[i]->id);
     c->rights = acl_of_policies(&c->policies);
     return c;
+}
+
+static struct caller *
+caller_resolve(struct state_txn *t, const char *secret, struct err *e)
+{
+    if (str_empty(secret))
+        return caller_anonymous(t);
+    struct caller *c = caller_new("");
+    return caller_fill(c, t, state_acl_token_of(t, c, secret), e);
+}
+
+struct caller *
+caller_by_accessor(struct state_txn *t, const char *accessor, struct err *e)
+{
+    if (str_eq(accessor, ACL_ANONYMOUS))
+        return caller_anonymous(t);
+    struct caller *c = caller_new("");
+    return caller_fill(c, t, state_acl_token(t, c, accessor), e);
 }
 
 /* Drops what is kept when something of it may have changed, or there is too much. */

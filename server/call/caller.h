@@ -28,6 +28,9 @@ void authorize_begin(void);
 
 /* One more reference. NULL with -ERR_FORBIDDEN: there is no such token, or it has ended. */
 struct caller *caller_of(struct server *s, const char *secret, struct err *e);
+/* The same of the token with that accessor, or "anonymous", whether it has ended or not; of any
+ * thread, and kept nowhere. */
+struct caller *caller_by_accessor(struct state_txn *t, const char *accessor, struct err *e);
 void caller_unref(struct caller *c); /* NULL is fine */
 
 /* Says whether it holds the policy, or the role. */

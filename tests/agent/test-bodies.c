@@ -114,5 +114,16 @@ START_TEST(who_leaves_meanwhile_leaves_nothing_behind)
 }
 END_TEST
 
+START_TEST(a_route_that_a_server_decides_on_names_its_method)
+{
+    static const struct route *const tables[] = {routes_schema, routes_object, routes_acl,
+        routes_deployment, routes_job, routes_node, routes_alloc, routes_agent, routes_client};
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+        for (const struct route *r = tables[t]; r->path; r++)
+            ck_assert_msg(r->cap != BY_SERVER || rpc_method_by_id(r->rpc) != NULL, "%s", r->path);
+}
+END_TEST
+
 TEST_SUITE_FIXTURE("bodies", 60, setup, teardown, a_large_body_is_answered_as_a_small_one,
-                   who_leaves_meanwhile_leaves_nothing_behind)
+                   who_leaves_meanwhile_leaves_nothing_behind,
+                   a_route_that_a_server_decides_on_names_its_method)

@@ -232,6 +232,18 @@ START_TEST(roles)
 }
 END_TEST
 
+START_TEST(why)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/acl/why?accessor=" ACCESSOR "&method=PUT&path=%2Fv1%2Fjobs%3Fnamespace%3Dweb", 200,
+         "{\"Allowed\":true,\"Needs\":\"submit-job|register-job\",\"Name\":\"web\",\"Why\":\"because\"}"},
+        {NULL, 0, NULL}});
+    check_out("acl why " ACCESSOR " PUT /v1/jobs?namespace=web", 0,
+              "Allowed = true\nNeeds   = submit-job|register-job\nOf      = web\nWhy     = because\n");
+    check_out("acl why -t {{.Why}} " ACCESSOR " PUT /v1/jobs?namespace=web", 0, "because\n");
+}
+END_TEST
+
 START_TEST(logging_in_is_refused)
 {
     fake_answers((const struct answer[]){{NULL, 0, NULL}});
@@ -242,4 +254,4 @@ START_TEST(logging_in_is_refused)
 END_TEST
 
 TEST_SUITE("acl", bootstrap, policies, own_policies, tokens, tokens_are_uploaded, roles,
-    logging_in_is_refused)
+    why, logging_in_is_refused)
