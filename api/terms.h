@@ -171,6 +171,13 @@ node_responsive(const struct node *n)
     return str_eq(n->status, NODE_READY) || str_eq(n->status, NODE_INIT);
 }
 
+/* Was missed, and is not ready again: nobody knows whether what it runs can be reached. */
+static inline bool
+node_away(const struct node *n)
+{
+    return n->last_missed_heartbeat_index != 0;
+}
+
 /* Ran to the end and succeeded: a finished batch allocation that is not placed again. */
 static inline bool
 alloc_ran_successfully(const struct allocation *a)

@@ -106,6 +106,22 @@ reply_json(struct request *a, const struct type *t, const void *obj)
 }
 
 void
+reply_rows(struct request *a, const struct type *t, const void *list)
+{
+    const struct object_list *l = list;
+    struct buf b = BUF_INIT(API_ANSWER_MAX);
+
+    buf_putc(&b, '[');
+    for (size_t i = 0; i < l->n; i++) {
+        if (i > 0)
+            buf_putc(&b, ',');
+        json_encode(&b, t, l->v[i], flags_of(a));
+    }
+    buf_putc(&b, ']');
+    send_json(a, &b);
+}
+
+void
 reply_value(struct request *a, const struct value *v)
 {
     struct buf b = BUF_INIT(API_ANSWER_MAX);

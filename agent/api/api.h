@@ -147,6 +147,8 @@ void reply_refuse(struct request *a, int status, const struct err *e);
 void reply_fail(struct request *a, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void reply_json(struct request *a, const struct type *t, const void *obj);
+/* Rows of a typed list. */
+void reply_rows(struct request *a, const struct type *t, const void *list);
 void reply_value(struct request *a, const struct value *v);
 void reply_text(struct request *a, struct buf *b, const char *content_type);
 /* An object from the server, which made JSON of it where it was asked to; 404 with `missing` when
@@ -178,7 +180,8 @@ void reply_meta(struct request *a, const struct query_meta *m);
 
 /* --- the routes --- */
 extern const struct route routes_deployment[], routes_job[], routes_node[], routes_alloc[],
-    routes_agent[], routes_client[], routes_schema[], routes_object[], routes_acl[];
+    routes_agent[], routes_client[], routes_schema[], routes_object[], routes_acl[],
+    routes_service[];
 #ifdef FAULT_INJECTION
 extern const struct route routes_test[];
 #endif

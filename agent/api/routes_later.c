@@ -17,13 +17,11 @@ static const struct {
     /* jobs */
     {VERB_ANY, "/v1/jobs/statuses", NULL, "the statuses of many jobs at once"},
     {VERB_ANY, "/v1/job/", "/scale", "scaling a job"},
-    {VERB_ANY, "/v1/job/", "/services", "service discovery"},
     {VERB_ANY, "/v1/job/", "/actions", "actions of a job"},
     {VERB_ANY, "/v1/job/", "/action", "actions of a job"},
     /* nodes */
     {VERB_ANY, "/v1/client/identity", "", "the identity of a node"},
     /* allocations, evaluations, deployments */
-    {VERB_ANY, "/v1/allocation/", "/services", "service discovery"},
     {VERB_ANY, "/v1/allocation/", "/checks", "checks of services"},
     {VERB_ANY, "/v1/client/allocation/", "/checks", "checks of services"},
     {VERB_ANY, "/v1/client/allocation/", "/snapshot", "migrating an ephemeral disk"},
@@ -43,8 +41,6 @@ static const struct {
     {VERB_ANY, "/v1/event/stream", NULL, "the event stream"},
     {VERB_ANY, "/v1/search/fuzzy", NULL, "searching for a part of a name"},
     /* the routes of jobs' later blocks */
-    {VERB_ANY, "/v1/services", NULL, "service discovery"},
-    {VERB_ANY, "/v1/service/", "", "service discovery"},
     {VERB_ANY, "/v1/vars", NULL, "the store of variables"},
     {VERB_ANY, "/v1/var/", "", "the store of variables"},
     {VERB_ANY, "/v1/scaling/", "", "a scaling policy"},

@@ -276,7 +276,8 @@ static struct state_key
 read_named(const struct read *r)
 {
     static const unsigned of_jobs = 1U << WATCH_JOB | 1U << WATCH_JOB_ALLOCS |
-                                    1U << WATCH_JOB_EVALS | 1U << WATCH_JOB_DEPLOYMENTS;
+                                    1U << WATCH_JOB_EVALS | 1U << WATCH_JOB_DEPLOYMENTS |
+                                    1U << WATCH_JOB_SERVICES | 1U << WATCH_SERVICE;
 
     if (of_jobs & 1U << r->row->about)
         return (struct state_key){read_ns(r), read_id(r), 0};

@@ -368,6 +368,8 @@ entry_put_alloc(struct apply *a, struct allocation *al, const struct allocation 
     bool known = old != NULL && alloc_silent(old) && !alloc_silent(al);
     const char *followup = known ? TAKE(al->followup_eval_id) : NULL;
     state_put_alloc(a->t, a->index, al, jmi);
+    if (alloc_client_terminal(al) && old != NULL && !alloc_client_terminal(old))
+        state_end_services(a->t, a->index, STATE_SERVICES_BY_ALLOC, al->id);
     entry_touch_job(a, al->namespace, al->job_id);
     count_alloc(a, al, old);
     if (known)

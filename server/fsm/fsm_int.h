@@ -158,6 +158,8 @@ API_KEPT_OBJECTS(KEPT)
 API_CHECKED_OBJECTS(CHECKED)
 #undef CHECKED
 
+/* Shows the registrations of a node or not, by whether it is away. */
+void entry_services_away(struct apply *a, const struct node *n);
 /* Removes tokens that have ended. */
 void entry_reap_tokens(struct apply *a, const struct intent_reap *in);
 /* GC of a node (rule S14), if it may go. */

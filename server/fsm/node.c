@@ -389,6 +389,7 @@ static void
 set_status(struct apply *a, struct node *n, const char *to, const char *why)
 {
     bool was_responsive = node_responsive(n);
+    bool was_away = node_away(n);
     bool stays = str_eq(n->status, to);
     n->status = to;
     ASSERT(node_responsive(n) || str_eq(to, NODE_DOWN) || str_eq(to, NODE_DISCONNECTED));
@@ -401,6 +402,8 @@ set_status(struct apply *a, struct node *n, const char *to, const char *why)
     if (why != NULL)
         entry_node_event(a, n, why, "Cluster");
     entry_put_node(a, n);
+    if (node_away(n) != was_away)
+        entry_services_away(a, n);
 }
 
 /* The leader saw no heartbeat. (S9) */
@@ -621,6 +624,7 @@ remove_node(struct apply *a, const char *id)
 {
     struct on_node o = load_node(a, id);
     (void)state_del(a->t, a->index, NODES, id);
+    state_end_services(a->t, a->index, STATE_SERVICES_BY_NODE, id);
     node_evals(a, id, &o);
 }
 

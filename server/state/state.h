@@ -193,6 +193,10 @@ struct state_iter *state_ids(struct state_txn *t, const void *ctx, enum state_ta
 /* The newest of the job with this id, or of a purged job of the same id; NULL: none. */
 struct deployment *state_latest_deployment(struct state_txn *t, const void *ctx, const char *ns,
                                            const char *id);
+/* The registrations of a name, an allocation, a node. */
+#define state_services_by_name(t, ctx, ns, name) state_by(t, ctx, SERVICES_BY_NAME, ns, name)
+#define state_services_by_alloc(t, ctx, id) state_by(t, ctx, SERVICES_BY_ALLOC, id)
+#define state_services_by_node(t, ctx, id) state_by(t, ctx, SERVICES_BY_NODE, id)
 #define state_has_active_deployment(t, ns, id) state_any(t, STATE_ACTIVE_DEPLOYMENTS, ns, id)
 /* Before the first row: starts at the row of `token`, or where it would be ("" or NULL: at the
  * first), and goes backwards when asked to. Tokens: "namespace.id" of jobs, "index.id" by creation,
@@ -226,6 +230,9 @@ enum state_watch_kind {
     WATCH_DEPLOYMENT,
     WATCH_JOB_DEPLOYMENTS,
     WATCH_DEPLOYMENT_ALLOCS,
+    WATCH_SERVICE,
+    WATCH_JOB_SERVICES,
+    WATCH_ALLOC_SERVICES,
 #define OBJECT(TABLE, id, type, TYPE, ...) WATCH_##TYPE,
     API_OBJECTS(OBJECT)
 #undef OBJECT

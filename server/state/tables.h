@@ -63,6 +63,14 @@
         WATCHES({0}), NULL)                                                                        \
     ROW(ACL_ONE_TIME_TOKENS, 23, acl_one_time_token, "acl_one_time_tokens",                        \
         KEY(STR(acl_one_time_token, accessor_id)), WATCHES({0}), NULL)                             \
+    /* gone with their allocation, whose end ends them */                                          \
+    ROW(SERVICES, 24, service_registration, "services", KEY(STR(service_registration, id)),        \
+        WATCHES(ABOUT(WATCH_SERVICE, STR(service_registration, namespace),                         \
+                      STR(service_registration, service_name)),                                    \
+                ABOUT(WATCH_JOB_SERVICES, STR(service_registration, namespace),                    \
+                      STR(service_registration, job_id)),                                          \
+                ABOUT(WATCH_ALLOC_SERVICES, STR(service_registration, alloc_id))),                 \
+        NULL)                                                                                      \
     API_OBJECTS(OBJECT_ROW)
 
 /* The row of a kind of objects with a name; ROW is a macro of who asks for the rows. */
@@ -121,6 +129,18 @@
           KEY(HASH(acl_one_time_token, one_time_secret_id), STR(acl_one_time_token, accessor_id)), \
           NULL)                                                                                    \
     INDEX(ACL_ROLES_BY_NAME, ACL_ROLES, "acl_roles_by_name",                                       \
-          KEY(STR(acl_role, name), STR(acl_role, id)), NULL)
+          KEY(STR(acl_role, name), STR(acl_role, id)), NULL)                                       \
+    INDEX(SERVICES_BY_NAME, SERVICES, "services_by_name",                                          \
+          KEY(STR(service_registration, namespace), STR(service_registration, service_name),       \
+              STR(service_registration, id)),                                                      \
+          NULL)                                                                                    \
+    INDEX(SERVICES_BY_JOB, SERVICES, "services_by_job",                                            \
+          KEY(STR(service_registration, namespace), STR(service_registration, job_id),             \
+              STR(service_registration, id)),                                                      \
+          NULL)                                                                                    \
+    INDEX(SERVICES_BY_ALLOC, SERVICES, "services_by_alloc",                                        \
+          KEY(STR(service_registration, alloc_id), STR(service_registration, id)), NULL)           \
+    INDEX(SERVICES_BY_NODE, SERVICES, "services_by_node",                                          \
+          KEY(STR(service_registration, node_id), STR(service_registration, id)), NULL)
 
 #endif

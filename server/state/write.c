@@ -364,12 +364,26 @@ state_put_alloc(struct state_txn *t, uint64_t index, const struct allocation *a,
     write_put(t, index, STATE_ALLOCS, a->job == NULL ? a : &without, head);
 }
 
+void
+state_end_services(struct state_txn *t, uint64_t index, enum state_by by, const char *id)
+{
+    auto_mem void *tmp = mem_ctx("services");
+    struct str_list ids = {NULL, 0};
+    struct state_iter *it = state_by_rows(t, tmp, by, &id, 1);
+
+    for (struct service_registration *s; (s = state_next(it, tmp)) != NULL;)
+        list_add(tmp, ids, s->id);
+    for (size_t i = 0; i < ids.n; i++)
+        (void)state_del(t, index, SERVICES, ids.v[i]);
+}
+
 /* The last reference to a version of a job that is gone, or to an old version. */
 void
 alloc_gone(struct state_txn *t, uint64_t index, const void *obj, uint64_t jmi)
 {
     const struct allocation *a = obj;
     auto_mem struct job *j = state_job(t, NULL, a->namespace, a->job_id);
+    state_end_services(t, index, STATE_SERVICES_BY_ALLOC, a->id);
     if (j == NULL || j->job_modify_index != jmi)
         version_left(t, index, a, jmi, j == NULL ? 0 : STATE_JOB_VERSIONS_KEPT);
 }

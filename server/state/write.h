@@ -79,6 +79,8 @@ void state_follow(struct state_txn *t, const struct state_follower *f);
 void state_put_row(struct state_txn *t, uint64_t index, enum state_table table, const void *obj);
 bool state_del_row(struct state_txn *t, uint64_t index, enum state_table table,
                    struct state_key key);
+/* Removes the registrations of an allocation (STATE_SERVICES_BY_ALLOC), or of a node. */
+void state_end_services(struct state_txn *t, uint64_t index, enum state_by by, const char *id);
 /* In place of state_put: a->job is not stored; `job_modify_index` says which version it refers to.
  */
 void state_put_alloc(struct state_txn *t, uint64_t index, const struct allocation *a,

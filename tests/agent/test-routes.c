@@ -677,12 +677,12 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
 {
     /* clang-format off */
     static const char *const gets[] = {
-        "jobs/statuses", "job/x/scale", "job/x/services", "job/x/actions", "job/x/action",
-        "job/a/b/scale", "allocation/x/services", "allocation/x/checks",
+        "jobs/statuses", "job/x/scale", "job/x/actions", "job/x/action",
+        "job/a/b/scale", "allocation/x/checks",
         "client/allocation/x/checks", "client/allocation/x/snapshot", "client/allocation/x/pause",
         "client/identity", "agent/monitor", "agent/monitor/export", "agent/host",
         "agent/schedulers", "agent/schedulers/config", "agent/pprof/cmdline", "event/stream",
-        "services", "service/x", "vars", "var/a/b", "scaling/policies", "scaling/policy/x",
+        "vars", "var/a/b", "scaling/policies", "scaling/policy/x",
         "volumes", "volumes/external", "volumes/snapshot", "volumes/claims", "volume/csi/x",
         "volume/host/x", "plugins", "plugin/csi/x", "acl/auth-method/x", "acl/binding-rules",
         "acl/binding-rule/x", "operator/autopilot/configuration", "operator/autopilot/health",

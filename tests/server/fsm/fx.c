@@ -407,4 +407,8 @@ make_objects(struct fx *f)
     apply(f, &(struct intent){.acl_token_upsert = &(struct acl_token_upsert){{&k, 1}}});
     apply(f, &(struct intent){.acl_bootstrap = &(struct intent_acl_bootstrap){.token = boot}});
     apply(f, &(struct intent){.acl_one_time = &(struct intent_acl_one_time){.token = &once}});
+    struct service_registration *v =
+        &(struct service_registration){.id = "_nomad-task-a1-web", .service_name = "web"};
+    struct intent_services_set set = {"n2", "a1", {&v, 1}};
+    apply(f, &(struct intent){.services_set = &set});
 }

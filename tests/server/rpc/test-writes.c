@@ -190,6 +190,72 @@ START_TEST(a_node_reads_no_work_of_others)
 }
 END_TEST
 
+/* A node writes what its own allocation has, and nothing else; it is found by name, job and allocation. */
+START_TEST(a_node_registers_services)
+{
+    struct world *w = world_open(tmp_dir());
+    struct job_register_request rr = {.job = the_job(w, "web", 1)};
+    struct id_request of_job = {.id = "web"}, of_name = {.id = "api"};
+    node_up(w);
+    (void)CALL(w, RPC_JOB_REGISTER, job_register_response, &rr);
+    const char *id = NULL;
+    for (int64_t end = clock_mono_ns() + 30 * NS_PER_S; id == NULL && clock_mono_ns() < end;) {
+        const struct alloc_list_response *l =
+            CALL(w, RPC_JOB_ALLOCATIONS, alloc_list_response, &of_job);
+        id = l->allocations.n > 0 ? l->allocations.v[0]->id : NULL;
+    }
+    ck_assert_ptr_nonnull(id);
+    const char *tag = "blue";
+    struct service_registration one = {.id = mem_printf(w, "_nomad-task-%s-t-api-http", id),
+                                       .service_name = "api",
+                                       .namespace = "foreign", /* the server knows better */
+                                       .node_id = "another",
+                                       .tags = {&tag, 1},
+                                       .address = "127.0.0.1",
+                                       .port = 80};
+    struct service_registration two = one, *all[] = {&one, &two};
+    struct service_set_request set = {id, {all, 1}};
+    ck_assert_ptr_null(call(w, RPC_SERVICE_SET, &set)); /* without a node's proof */
+    (void)CALL_WITH(w, RPC_SERVICE_SET, write_response, &set, &as_node);
+    const struct services_response *r = CALL(w, RPC_SERVICE_GET, services_response, &of_name);
+    ck_assert_uint_eq(r->services.n, 1);
+    ck_assert_str_eq(r->services.v[0]->namespace, "default");
+    ck_assert_str_eq(r->services.v[0]->node_id, node_id);
+    ck_assert_uint_eq(CALL(w, RPC_JOB_SERVICES, services_response, &of_job)->services.n, 1);
+    struct id_request of_alloc = {.id = id};
+    ck_assert_uint_eq(CALL(w, RPC_ALLOC_SERVICES, services_response, &of_alloc)->services.n, 1);
+    struct list_request any = {0};
+    const struct service_list_response *l = CALL(w, RPC_SERVICE_LIST, service_list_response, &any);
+    ck_assert_uint_eq(l->services.n, 1);
+    ck_assert_str_eq(l->services.v[0]->services.v[0]->service_name, "api");
+    ck_assert_str_eq(l->services.v[0]->services.v[0]->tags.v[0], "blue");
+
+    struct service_registration_list *in = &set.services;
+    in->n = 2; /* one id twice */
+    ck_assert_ptr_null(call_with(w, RPC_SERVICE_SET, &set, &as_node));
+    in->n = 1;
+    one.id = mem_printf(w, "_nomad-task-%s-t-api-http", node_id); /* of another allocation */
+    ck_assert_ptr_null(call_with(w, RPC_SERVICE_SET, &set, &as_node));
+    ck_assert_int_eq(w->err.code, -ERR_INVALID);
+    one = two;
+    one.service_name = "a_b";
+    ck_assert_ptr_null(call_with(w, RPC_SERVICE_SET, &set, &as_node));
+    one = two;
+    one.port = 65536;
+    ck_assert_ptr_null(call_with(w, RPC_SERVICE_SET, &set, &as_node));
+    one = two;
+    one.health = "fine";
+    ck_assert_ptr_null(call_with(w, RPC_SERVICE_SET, &set, &as_node));
+    struct service_delete_request del = {"api", two.id};
+    (void)CALL(w, RPC_SERVICE_DELETE, write_response, &del);
+    ck_assert_ptr_null(call(w, RPC_SERVICE_DELETE, &del));
+    ck_assert_int_eq(w->err.code, -ERR_NOT_FOUND);
+    ck_assert_uint_eq(CALL(w, RPC_SERVICE_GET, services_response, &of_name)->services.n, 0);
+    world_close(w);
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("writes", 60, every_call_is_answered_once,
                    a_server_stops_with_writes_in_every_state,
-                   what_is_not_there_is_deregistered_in_two_rounds, a_node_reads_no_work_of_others)
+                   what_is_not_there_is_deregistered_in_two_rounds, a_node_reads_no_work_of_others,
+                   a_node_registers_services)
