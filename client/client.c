@@ -15,6 +15,7 @@
 #include "client/alloc/sweep.h"
 #include "client/local.h"
 #include "client/node/alone.h"
+#include "client/node/announce.h"
 #include "client/node/drain.h"
 #include "client/node/engines.h"
 #include "client/node/node.h"
@@ -43,6 +44,7 @@ struct client {
     struct registration reg;
     struct sync *sync;
     struct alone *alone;
+    struct announcer *announcer;
     struct engines *engines;
     struct node_drain *drain; /* NULL but during one */
     struct streams *streams;
@@ -136,7 +138,15 @@ on_alloc_gone(void *arg, struct alloc_runner *ar, const struct err *e)
     gc_ended(c->gc, ar, e);
 }
 
-static const struct alloc_events alloc_events = {on_alloc_changed, on_alloc_ended, on_alloc_gone};
+static void
+on_alloc_named(void *arg, struct alloc_runner *ar)
+{
+    struct client *c = arg;
+    announce_set(c->announcer, ar);
+}
+
+static const struct alloc_events alloc_events = {on_alloc_changed, on_alloc_ended, on_alloc_named,
+                                                 on_alloc_gone};
 
 static void
 on_link_up(void *arg)
@@ -173,6 +183,7 @@ on_beaten(void *arg, bool changed)
     if (changed)
         sync_all_dirty(c->sync);
     sync_start(c->sync);
+    announce_start(c->announcer, changed);
 }
 
 static void
@@ -213,6 +224,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
     c->gc = gc_new(&c->allocs);
     c->reg = (struct registration){.g = g, .events = &register_events, .arg = c};
     c->sync = sync_new(&c->allocs, c->gc, &c->gone, &c->reg);
+    c->announcer = announce_new(&c->allocs);
     c->engines = engines_new(g, on_node_changed, c);
     c->streams = streams_new(&c->allocs);
     c->execs = execs_new(&c->allocs);
@@ -265,6 +277,7 @@ stop_for_good(struct client *c)
     register_stop(&c->reg);
     engines_stop(c->engines);
     sync_stop(c->sync);
+    announce_stop(c->announcer);
     alone_stop(c->alone);
     gc_stop(c->gc);
     streams_stop(c->streams);

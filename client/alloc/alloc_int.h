@@ -17,6 +17,7 @@ struct alloc_runner;
 struct alloc_events {
     void (*changed)(void *arg, struct alloc_runner *ar); /* what is to be reported, perhaps */
     void (*ended)(void *arg, struct alloc_runner *ar);   /* it is terminal; may come again */
+    void (*named)(void *arg, struct alloc_runner *ar); /* names.set is another one */
     /* alloc_runner_destroy() is over; e NULL: nothing is left of it, it is freed after this. */
     void (*gone)(void *arg, struct alloc_runner *ar, const struct err *e);
 };
@@ -54,6 +55,13 @@ struct alloc_runner {
         uint64_t sent;    /* hash of the report that is in flight */
         const char *told; /* status of the last report; a constant */
     } report;
+    struct { /* node/announce.c: under which names the servers are to know it */
+        const struct service_set_request *set; /* of hook_services.c; NULL: it never had any */
+        bool dirty;                            /* the servers have not taken it */
+        uint64_t call;
+        struct timer *timer;
+        int64_t backoff_ms;
+    } names;
     struct { /* gc.c: the queue of those to destroy */
         const char *why;
         client_done *done;

@@ -45,6 +45,7 @@ void
 alloc_runner_detach(struct alloc_runner *ar)
 {
     ar->a.stopped = true;
+    timer_stop(TAKE(ar->names.timer));
     hooks_stop(ar);
     for (size_t i = 0; i < ar->n; i++)
         task_runner_done(&ar->tasks[i]);

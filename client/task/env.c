@@ -83,7 +83,8 @@ put_ids(struct env *e)
     env_put(e, "NOMAD_ALLOC_INDEX", index_of(e, a->name));
     /* each placement of a name is an entry of the log behind that of the one before */
     env_put(e, "NOMAD_ALLOC_EPOCH", mem_printf(e, "%llu", (unsigned long long)a->create_index));
-    env_put(e, "NOMAD_TASK_NAME", in->task->name);
+    if (in->task)
+        env_put(e, "NOMAD_TASK_NAME", in->task->name);
     env_put(e, "NOMAD_GROUP_NAME", in->group->name);
     env_put(e, "NOMAD_JOB_ID", job->id);
     env_put(e, "NOMAD_JOB_NAME", str_or(job->name, job->id));
@@ -228,6 +229,17 @@ put_host(struct env *e)
         env_put(e, "HOME", e->in->home);
 }
 
+/* All of the block is resolved against what is there before it: order does not matter. */
+static void
+put_own(struct env *e, const struct str_map *own)
+{
+    const char **vals = mem_array(e, const char *, own->n);
+    for (size_t i = 0; i < own->n; i++)
+        vals[i] = env_interpolate(e, e, str_or(own->v[i].v, ""));
+    for (size_t i = 0; i < own->n; i++)
+        env_put(e, own->v[i].k, vals[i]);
+}
+
 struct env *
 env_build(const void *ctx, const struct env_input *in)
 {
@@ -242,15 +254,11 @@ env_build(const void *ctx, const struct env_input *in)
     put_optional_meta(e, in->alloc->job->parameterized_job);
     put_meta_layer(e, &in->alloc->job->meta);
     put_meta_layer(e, &in->group->meta);
-    put_meta_layer(e, &in->task->meta);
+    if (in->task)
+        put_meta_layer(e, &in->task->meta);
     put_host(e);
-    /* All of the block is resolved against what is there before it: order does not matter. */
-    const struct str_map *own = &in->task->env;
-    const char **vals = mem_array(e, const char *, own->n);
-    for (size_t i = 0; i < own->n; i++)
-        vals[i] = env_interpolate(e, e, str_or(own->v[i].v, ""));
-    for (size_t i = 0; i < own->n; i++)
-        env_put(e, own->v[i].k, vals[i]);
+    if (in->task)
+        put_own(e, &in->task->env);
     e->building = false;
     return e;
 }

@@ -19,7 +19,7 @@ struct env_input {
     const char *region;
     const struct allocation *alloc; /* with Job */
     const struct task_group *group;
-    const struct task *task;
+    const struct task *task; /* NULL: the group's environment, for what it has besides tasks */
     const struct allocated_task_resources *resources; /* may be NULL */
     /* the paths as the task sees them */
     const char *alloc_dir;

@@ -157,6 +157,7 @@ bool task_sm_unwanted(const struct client_task *t);
 #define TASK_EVENT_RESTORE_FAILED "Failed Restoring Task"
 #define TASK_EVENT_SHUTDOWN_DELAY "Waiting for shutdown delay"
 
+#define TASK_EVENT_HOOK_FAILED "Task hook failed"
 #define TASK_EVENT_UNHEALTHY "Alloc Unhealthy"
 #define TASK_EVENT_PAUSED "Paused"
 #define TASK_EVENT_RESUMED "Resumed"

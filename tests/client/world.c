@@ -188,6 +188,28 @@ on_update(void *arg, struct rpc_call *call, const void *req)
 }
 
 static void
+on_names(void *arg, struct rpc_call *call, const void *req)
+{
+    struct world *w = arg;
+    proved(w, call);
+    const struct service_set_request *r = req;
+    struct world_alloc *x = find(w, r->alloc_id);
+    w->asked_names++;
+    for (size_t i = ARRAY_LEN(w->fail_names); i > 0; i--)
+        if (w->fail_names[i - 1]) {
+            rpc_failf(call, w->fail_names[i - 1], "not now");
+            w->fail_names[i - 1] = 0;
+            return;
+        }
+    ck_assert_ptr_nonnull(x);
+    mem_free(x->names);
+    x->names = codec_clone(w->ctx, &type_service_set_request, r);
+    x->told++;
+    x->fewest = r->services.n < x->fewest ? r->services.n : x->fewest;
+    rpc_reply(call, &(struct write_response){.index = ++w->index});
+}
+
+static void
 on_drain(void *arg, struct rpc_call *call, const void *req)
 {
     struct world *w = arg;
@@ -245,7 +267,7 @@ static const struct rpc_service services[] = {
     {RPC_NODE_UPDATE_DRAIN, on_drain},         {RPC_NODE_GET_NODE, on_node},
     {RPC_NODE_REGISTER, on_register},          {RPC_NODE_UPDATE_STATUS, on_heartbeat},
     {RPC_NODE_GET_CLIENT_ALLOCS, on_list},     {RPC_ALLOC_GET_ALLOCS, on_get},
-    {RPC_NODE_UPDATE_ALLOC, on_update},
+    {RPC_NODE_UPDATE_ALLOC, on_update},        {RPC_SERVICE_SET, on_names},
 };
 
 /* --- the world --- */

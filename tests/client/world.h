@@ -22,6 +22,9 @@ struct world_alloc {
     unsigned reports;
     bool listed;
     bool too_large; /* to be sent */
+    struct service_set_request *names; /* what was told last; NULL: nothing */
+    unsigned told;                     /* how often a set was taken */
+    size_t fewest;                     /* services in a set since it was set to SIZE_MAX */
 };
 
 struct world {
@@ -43,6 +46,8 @@ struct world {
     enum { UP_TO_DATE, NO_NODE, NO_ALLOC, OLDER_ALLOC } lag; /* of all but the leader */
     int fail_heartbeat; /* code of the next heartbeat's error; 0: none */
     int fail_update;
+    int fail_names[2]; /* codes of the next errors of Service.Set, the last first */
+    unsigned asked_names;
     struct node *node;
     char secret[UUID_TEXT]; /* of the node, as its calls prove */
     /* draining */

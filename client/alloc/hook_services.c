@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Under which names the allocation is to be found, from the state of its tasks alone, so that an
+ * agent that was killed tells the same again:
+ *
+ *   the group's    from before its tasks start, until one of them is killed for good, begins anew,
+ *                  or all have ended but for poststop tasks
+ *   a task's       while it runs, and is not to end: they go before the kill signal does
+ *
+ * When the allocation has ended nothing is told any more: the servers end its names with it.
+ */
+#include "client/alloc/alloc_runner.h"
+#include "client/alloc/hooks_run.h"
+#include "client/alloc/services.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+struct services_hook {
+    bool prepared;                   /* the network of the group is there */
+    uint64_t hash;                   /* of the set that was told last; 0: none */
+    struct service_set_request *set; /* ... and the set */
+};
+
+static struct services_hook *
+hook_services_of(struct alloc_runner *ar)
+{
+    if (!ar->hook.services)
+        ar->hook.services = mem_new(ar, struct services_hook);
+    return ar->hook.services;
+}
+
+static bool
+hook_services_any(const struct service_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (services_is_ours(l->v[i]))
+            return true;
+    return false;
+}
+
+/* Those that an update took away are to be told as well. */
+static bool
+hook_services_wanted(const struct alloc_runner *ar)
+{
+    bool any = ar->hook.services || hook_services_any(&ar->a.tg->services);
+    for (size_t i = 0; i < ar->n && !any; i++)
+        any = hook_services_any(&ar->tasks[i].task->services);
+    return any;
+}
+
+/* --- when --- */
+
+static bool
+hook_services_group_on(const struct alloc_runner *ar)
+{
+    bool begun = ar->hook.services->prepared, over = true;
+    for (size_t i = 0; i < ar->n; i++) {
+        const struct task_sm *m = &ar->tasks[i].sm;
+        if (m->cfg.role == ROLE_POSTSTOP)
+            continue;
+        if (m->t->kill || m->t->rewind)
+            return false;
+        begun = begun || task_sm_started_once(m->t);
+        over = over && !task_sm_live(m->t);
+    }
+    return begun && !over && !ar->a.rec->stopping;
+}
+
+static bool
+hook_services_task_on(const struct task_runner *tr)
+{
+    return tr->sm.t->phase == TASK_RUNNING && !task_sm_unwanted(tr->sm.t);
+}
+
+/* --- the set --- */
+
+static const struct allocated_task_resources *
+hook_services_resources(const struct allocation *a, const char *task)
+{
+    const struct allocated_resources *r = a->allocated_resources;
+    for (size_t i = 0; r && i < r->tasks.n; i++)
+        if (str_eq(r->tasks.v[i].k, task))
+            return r->tasks.v[i].v;
+    return NULL;
+}
+
+/* Adds the registrations of a task, or with NULL of the group. */
+static int
+hook_services_add(struct alloc_runner *ar, struct task_runner *tr, struct service_set_request *set,
+                  struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("services");
+    const struct allocation *a = ar->a.rec->alloc;
+    struct str_map hooks = {0};
+    hooks_env(&ar->a, tmp, &hooks);
+    struct env_input ei = {.node = ar->a.g->node,
+                           .region = ar->a.g->cfg.region,
+                           .alloc = a,
+                           .group = ar->a.tg,
+                           .task = tr ? tr->task : NULL,
+                           .resources = tr ? hook_services_resources(a, tr->task->name) : NULL,
+                           .hooks = &hooks};
+    struct services_in in = {.alloc = a,
+                             .group = ar->a.tg,
+                             .task = ei.task,
+                             .node = ei.node,
+                             .env = env_build(tmp, &ei)};
+    size_t was = set->services.n;
+    int r = services_make(set, &in, &set->services, e);
+    if (r < 0)
+        set->services.n = was;
+    return r;
+}
+
+/* Says once what is wrong with services that an update brought, or a task's: its run goes on. */
+static void
+hook_services_blame(struct task_runner *tr, const struct err *e)
+{
+    const struct task_state *s = tr->sm.t->state;
+    auto_mem void *tmp = mem_ctx("services");
+    const char *why = mem_printf(tmp, "services: %s", e->text);
+    for (size_t i = 0; i < s->events.n; i++)
+        if (str_eq(s->events.v[i]->message, why))
+            return;
+    tr->act(tr, task_sm_note(&tr->sm, clock_civil_ns(), TASK_EVENT_HOOK_FAILED, why));
+}
+
+static struct service_set_request *
+hook_services_set(struct alloc_runner *ar)
+{
+    struct service_set_request *set = mem_new(ar->hook.services, struct service_set_request);
+    struct err e = ERR_INIT;
+    set->alloc_id = ar->a.id;
+    if (hook_services_group_on(ar) && hook_services_add(ar, NULL, set, &e) < 0)
+        hook_services_blame(&ar->tasks[0], &e);
+    for (size_t i = 0; i < ar->n; i++) {
+        struct err why = ERR_INIT;
+        struct task_runner *tr = &ar->tasks[i];
+        if (hook_services_task_on(tr) && hook_services_any(&tr->task->services) &&
+            hook_services_add(ar, tr, set, &why) < 0)
+            hook_services_blame(tr, &why);
+    }
+    return set;
+}
+
+static void
+hook_services_look(struct alloc_runner *ar)
+{
+    struct services_hook *h = hook_services_of(ar);
+    if (ar->a.stopped || alloc_runner_terminal(ar)) {
+        h->prepared = false;
+        return;
+    }
+    struct service_set_request *set = hook_services_set(ar);
+    uint64_t hash = codec_hash(&type_service_set_request, set, 0);
+    if (hash == h->hash || (h->hash == 0 && set->services.n == 0)) {
+        talloc_free(set);
+        return;
+    }
+    mem_free(h->set);
+    h->set = set;
+    h->hash = hash;
+    ar->names.set = set;
+    ar->in->events->named(ar->in->arg, ar);
+}
+
+static void
+hook_services_prestart(struct alloc_runner *ar)
+{
+    auto_mem void *tmp = mem_ctx("services");
+    struct service_set_request *set = mem_new(tmp, struct service_set_request);
+    struct err e = ERR_INIT;
+    if (hook_services_add(ar, NULL, set, &e) < 0) {
+        hooks_done(ar, &hook_services, &e);
+        return;
+    }
+    hook_services_of(ar)->prepared = true;
+    hook_services_look(ar);
+    hooks_done(ar, &hook_services, NULL);
+}
+
+const struct alloc_hook hook_services = {.name = "services",
+                                         .wanted = hook_services_wanted,
+                                         .prestart = hook_services_prestart,
+                                         .changed = hook_services_look};
