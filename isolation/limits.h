@@ -30,6 +30,10 @@ enum {
     WARDEN_EXECS_MAX = 128,        /* commands that run in tasks beside them */
     WARDEN_EXECS_TASK_MAX = 16,    /* of them in one task */
     WARDEN_EXEC_MS = 10000,        /* the start of one; beyond, it is killed */
+    WARDEN_HELPERS_MAX = 32,       /* programs of ours that work for tasks at the same time */
+    WARDEN_HELPER_MS_MAX = 90000000, /* the longest time of one */
+    WARDEN_HELPER_PIDS_MAX = 256,    /* threads of one */
+    WARDEN_HELPER_BYTES_MAX = 1 << 30, /* bytes of memory of one */
     WARDEN_USERNS_MAX = 8192,      /* allocations with a user namespace of their own */
     QUOTA_PROJECTS_MAX = 65536,    /* allocations with a limit on disk, of a file system */
     QUOTA_INODES_MIN = 1024,       /* inodes of such an allocation, however small */

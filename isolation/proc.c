@@ -139,15 +139,25 @@ proc_pidfd_pid(int pidfd)
     return (pid_t)proc_number(&p);
 }
 
-static pid_t
-fork_with(uint64_t flags, int *ret_pidfd)
+pid_t
+proc_fork_into(uint64_t flags, int cgroup, int *ret_pidfd)
 {
     struct clone_args a = {.flags = CLONE_CLEAR_SIGHAND | flags, .exit_signal = SIGCHLD};
+    if (cgroup >= 0) {
+        a.flags |= (uint64_t)CLONE_INTO_CGROUP;
+        a.cgroup = (unsigned)cgroup;
+    }
     if (ret_pidfd != NULL) {
         a.flags |= CLONE_PIDFD;
         a.pidfd = (uint64_t)(uintptr_t)ret_pidfd;
     }
     return (pid_t)RAW(SYS_clone3, &a, sizeof(a));
+}
+
+static pid_t
+fork_with(uint64_t flags, int *ret_pidfd)
+{
+    return proc_fork_into(flags, -1, ret_pidfd);
 }
 
 pid_t

@@ -35,6 +35,9 @@ pid_t proc_fork(int *ret_pidfd);
 /* The same with more `flags` of clone3(2). The child has the standard descriptors and `keep` (-1:
  * no other) and takes no longer for it when the parent has tens of thousands. */
 pid_t proc_fork_bare(uint64_t flags, int keep, int *ret_pidfd);
+/* The same as proc_fork() with more `flags`, born in the cgroup whose directory is `cgroup`; -1: in
+ * the caller's. */
+pid_t proc_fork_into(uint64_t flags, int cgroup, int *ret_pidfd);
 /* Reads the id of this boot of the machine: 36 characters. */
 int proc_boot_id(char out[40]);
 

@@ -7,6 +7,7 @@
 
 #include "common/fd.h"
 #include "common/mem.h"
+#include "common/str.h"
 
 int
 cgroup_read(int dirfd, const char *name, char *buf, size_t size)
@@ -38,7 +39,7 @@ cgroup_dirs(const void *ctx, int dirfd, struct str_list *ret)
         return;
     }
     for (struct dirent *d; (d = readdir(dir)) != NULL;)
-        if (d->d_type == DT_DIR && d->d_name[0] != '.')
+        if (d->d_type == DT_DIR && !str_eq(d->d_name, ".") && !str_eq(d->d_name, ".."))
             list_add(ctx, *ret, mem_strdup(ctx, d->d_name));
     (void)closedir(dir);
 }

@@ -11,6 +11,7 @@
 
 #include "common/fd.h"
 #include "common/mem.h"
+#include "common/str.h"
 #include "isolation/confine/landlock.h"
 #include "isolation/confine/raw.h"
 #include "isolation/confine/seccomp.h"
@@ -21,7 +22,7 @@ enum {
         LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK,
     /* all that a rule for something that is no directory may name */
     OF_FILES = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_FS_TRUNCATE |
-               LANDLOCK_FS_IOCTL,
+               LANDLOCK_FS_IOCTL | LANDLOCK_ACCESS_FS_EXECUTE,
 };
 
 static int
@@ -34,19 +35,20 @@ static int
 add_path(int rules, const struct sandbox_path *p, uint64_t handled, struct err *e)
 {
     struct stat st;
-    auto_fd int fd = open(p->path, O_PATH | O_CLOEXEC);
+    auto_fd int own = p->path != NULL ? open(p->path, O_PATH | O_CLOEXEC) : -1;
+    int fd = p->path != NULL ? own : p->fd;
     if (fd < 0 || fstat(fd, &st) < 0)
         return errno == ENOENT || errno == EACCES || errno == ENOTDIR
                    ? 0
-                   : err_errno(e, errno, "open \"%s\"", p->path);
-    struct landlock_path_beneath_attr a = {
-        .allowed_access = handled & (p->write ? ~(uint64_t)NEVER : (uint64_t)READS),
-        .parent_fd = fd,
-    };
+                   : err_errno(e, errno, "open \"%s\"", str_or(p->path, "a directory"));
+    uint64_t allowed = p->write     ? ~(uint64_t)NEVER
+                       : p->execute ? READS | LANDLOCK_ACCESS_FS_EXECUTE
+                                    : READS;
+    struct landlock_path_beneath_attr a = {.allowed_access = handled & allowed, .parent_fd = fd};
     if (!S_ISDIR(st.st_mode))
         a.allowed_access &= OF_FILES;
     long r = RAW(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &a, 0);
-    return r < 0 ? err_errno(e, (int)-r, "allow \"%s\"", p->path) : 0;
+    return r < 0 ? err_errno(e, (int)-r, "allow \"%s\"", str_or(p->path, "a directory")) : 0;
 }
 
 int

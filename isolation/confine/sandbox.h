@@ -16,10 +16,12 @@
 struct sandbox_path {
     const char *path; /* and what is below; one that is not there is left out */
     bool write;       /* read otherwise */
+    bool execute;     /* and read */
+    int fd;           /* in place of `path`, where that is NULL; borrowed */
 };
 
-/* From now on the caller, and the threads that it makes, reach only these and execute nothing. With
- * no_new_privs. 0, or what this kernel lacks. */
+/* Leaves these to the caller, and the threads that it makes, and nothing else to read, write or
+ * execute. With no_new_privs. 0, or what this kernel lacks. */
 int sandbox_files(const struct sandbox_path *v, size_t n, struct err *e);
 /* Takes io_uring from the caller and its later threads: an event loop made afterwards does without.
  * A loop with a ring would end the process when sandbox_calls() refuses it. With no_new_privs. */

@@ -87,6 +87,10 @@ int seccomp_compile(const void *ctx, const struct seccomp_profile *p, struct sec
 /* Makes the filter that the agent loads for itself (seccomp_agent.c). */
 int seccomp_compile_agent(const void *ctx, struct seccomp_program *ret, struct err *e);
 
+/* Makes the filter of helpers (warden/helper.h): the agent's, and neither a socket to another
+ * process of the machine. It lets the program be executed. */
+int seccomp_compile_helper(const void *ctx, struct seccomp_program *ret, struct err *e);
+
 /* --- what a job changes (seccomp_task.c) --- */
 struct task_seccomp;
 struct str_list;

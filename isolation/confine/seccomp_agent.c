@@ -2,9 +2,11 @@
  *
  * The agent's filter: the tasks' default without what starts, traces or signals processes, changes
  * users or modes of processes, or makes devices and IPC objects. Threads may still be made: the
- * resolver's and the pool's come late.
+ * resolver's and the pool's come late. The filter of helpers, which is made of the same.
  */
+#include <linux/netlink.h>
 #include <linux/sched.h>
+#include <sys/socket.h>
 
 #include "common/mem.h"
 #include "common/str.h"
@@ -101,6 +103,50 @@ left_out(const char *name)
         if (str_eq(without[i], name))
             return true;
     return false;
+}
+
+/* No name of a file or of the abstract kind leads to another process of the host. */
+static const struct seccomp_cond internet_only[] = {
+    {.arg = 0, .low32 = true, .mask = UINT32_MAX, .value = AF_INET},
+    {.arg = 0, .low32 = true, .mask = UINT32_MAX, .value = AF_INET6},
+    /* the resolver asks which addresses there are */
+    {.arg = 0, .low32 = true, .more = true, .mask = UINT32_MAX, .value = AF_NETLINK},
+    {.arg = 2, .low32 = true, .mask = UINT32_MAX, .value = NETLINK_ROUTE},
+};
+
+static bool
+helper_rule(const char *name)
+{
+    static const char *const own[] = {"socket", "socketpair", "clone",  "bind",
+                                      "listen", "accept",     "accept4"};
+    if (str_eq(name, "execveat"))
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        if (str_eq(own[i], name))
+            return false;
+    return !left_out(name);
+}
+
+int
+seccomp_compile_helper(const void *ctx, struct seccomp_program *ret, struct err *e)
+{
+    const struct seccomp_profile *p = seccomp_profile_default();
+    auto_mem void *tmp = mem_ctx("seccomp");
+    struct seccomp_rule *rules = mem_array(tmp, struct seccomp_rule, p->n_rules + 2);
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_rules; i++)
+        if (helper_rule(p->rules[i].name))
+            rules[n++] = p->rules[i];
+    rules[n++] = (struct seccomp_rule){.name = "clone",
+                                       .verdict = SECCOMP_V_ALLOW,
+                                       .conds = threads_only,
+                                       .n_conds = ARRAY_LEN(threads_only)};
+    rules[n++] = (struct seccomp_rule){.name = "socket",
+                                       .verdict = SECCOMP_V_ALLOW,
+                                       .conds = internet_only,
+                                       .n_conds = ARRAY_LEN(internet_only)};
+    const struct seccomp_profile own = {.name = "helper", .rules = rules, .n_rules = n};
+    return seccomp_compile(ctx, &own, ret, e);
 }
 
 int

@@ -325,8 +325,8 @@ client_flush(struct warden_client *c)
     return 0;
 }
 
-_Static_assert(offsetof(struct warden_reply, exit) ==
-                   offsetof(struct warden_reply, fds) + WARDEN_FD_EXIT * sizeof(int),
+_Static_assert(offsetof(struct warden_reply, helper) ==
+                   offsetof(struct warden_reply, fds) + WARDEN_FD_HELPER * sizeof(int),
                "members of struct warden_reply are in the order of enum warden_fd");
 
 static void

@@ -54,7 +54,8 @@ struct warden_reply {
             int blocks;      /* of warden_info: what disks do for tasks */
             int keep_block;  /* the last one of `keep` */
             int exec[3]; /* of warden_exec: input, output, error; a terminal is the second alone */
-            int exit;    /* the same: its end */
+            int exit;    /* the same: its end; of warden_helper too */
+            int helper;  /* of warden_helper: packets to and from it */
         };
     };
 };

@@ -48,6 +48,7 @@ enum { DEVICE_MAX = 1 << 20 }; /* of both numbers */
     X(LIMITS, limits != NULL)                                                                      \
     X(DISK, disk_mb != 0)                                                                          \
     X(EXEC, exec != NULL)                                                                          \
+    X(HELPER, helper != NULL)                                                                      \
     X(ISOLATION, isolation != NULL)                                                                \
     X(UNTIL, until != 0)
 
@@ -341,6 +342,30 @@ check_exec(const struct exec_request *x, struct err *e)
 }
 
 static int
+check_helper(const struct warden_request *r, struct err *e)
+{
+    const struct helper_request *h = r->helper;
+    if (r->tasks.n != 1)
+        return err_set(e, -ERR_INVALID, "a helper is for one task, not for %zu", r->tasks.n);
+    if (str_empty(h->program))
+        return err_set(e, -ERR_INVALID, "no program");
+    const struct {
+        const char *name;
+        int64_t v, max;
+    } numbers[] = {
+        {"deadline", h->deadline_ms, WARDEN_HELPER_MS_MAX},
+        {"memory", h->memory_max, WARDEN_HELPER_BYTES_MAX},
+        {"number of threads", h->pids_max, WARDEN_HELPER_PIDS_MAX},
+        {"file size", h->file_max, INT64_MAX},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+        if (numbers[i].v < 1 || numbers[i].v > numbers[i].max)
+            return err_set(e, -ERR_INVALID, "the %s of a helper is not between 1 and %lld",
+                           numbers[i].name, (long long)numbers[i].max);
+    return 0;
+}
+
+static int
 check_values(const struct warden_request *r, struct err *e)
 {
     if (r->alloc_id != NULL && proto_check_alloc_id(r->alloc_id) < 0)
@@ -369,6 +394,8 @@ check_values(const struct warden_request *r, struct err *e)
     if (check_limits(r->limits, e) < 0 || check_isolation(r->isolation, e) < 0)
         return -ERR_INVALID;
     if (r->exec != NULL && check_exec(r->exec, e) < 0)
+        return -ERR_INVALID;
+    if (r->helper != NULL && check_helper(r, e) < 0)
         return -ERR_INVALID;
     return r->spec != NULL ? proto_check_spec(r->spec, e) : 0;
 }

@@ -24,7 +24,7 @@ enum warden_op {
 
 /* To be raised when a request or an answer changes its meaning. An agent does not work with a
  * warden of another version: the first answer, to WARDEN_INFO, says which it is. */
-enum { PROTO_VERSION = 9 };
+enum { PROTO_VERSION = 10 };
 
 /* The meaning of an fd of an answer. */
 enum warden_fd {
@@ -41,7 +41,8 @@ enum warden_fd {
     WARDEN_FD_EXEC =
         15, /* three of them, to 17: its input, output, error; with a terminal the second */
     WARDEN_FD_EXIT = 18,
-    WARDEN_FD_END = 19
+    WARDEN_FD_HELPER = 19,
+    WARDEN_FD_END = 20
 };
 
 /* Phases of a connection: only INFO opens it; a warden that stops starts nothing new. */

@@ -29,6 +29,7 @@
 #include "isolation/proc.h"
 #include "isolation/warden/bpf.h"
 #include "isolation/warden/fence.h"
+#include "isolation/warden/helper.h"
 #include "isolation/warden/loop.h"
 #include "isolation/warden/task.h"
 #include "isolation/warden/userns.h"
@@ -170,6 +171,10 @@ static void
 stray_cgroup(void *arg, const char *alloc, const char *name)
 {
     struct warden *w = arg;
+    if (proto_check_alloc_id(alloc) == 0 && str_prefix(name, HELPER_NAME)) {
+        helper_stray(w, alloc, name);
+        return;
+    }
     if (proto_check_alloc_id(alloc) < 0 || !plain_task_name(name) ||
         task_find(w, alloc, name) != NULL || task_remains(w, alloc, name))
         return;

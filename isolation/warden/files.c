@@ -30,6 +30,7 @@
 #include "common/num.h"
 #include "common/random.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "isolation/root/quota.h"
 #include "isolation/root/verity.h"
 #include "isolation/warden/handlers.h"
@@ -82,19 +83,26 @@ make_task_dir(struct warden *w, int at, const char *name, mode_t mode, const str
     return TAKE_FD(fd);
 }
 
+int
+files_owner(struct warden *w, const struct warden_task *t, struct user *ret, struct err *e)
+{
+    const struct launch_spec as = {.user = t->user, .isolated = !driver_unboxed(t->driver)};
+    int r = user_get(w, &as, as.isolated && userns_wanted(w), ret, e);
+    if (r < 0)
+        err_prefix(e, "task \"%s\"", t->name);
+    return r;
+}
+
 static int
 make_task_dirs(struct warden *w, int alloc, const struct warden_task *t, struct err *e)
 {
     struct user user = {0};
-    struct launch_spec as = {.user = t->user, .isolated = !driver_unboxed(t->driver)};
     /* A container's users are its image's, and nobody here knows them: its directories are for all
      * of them, behind that of the allocation, which is for root alone. */
     bool all = driver_engine(t->driver);
-    int r = w->root && !all ? user_get(w, &as, as.isolated && userns_wanted(w), &user, e) : 0;
-    if (r < 0) {
-        err_prefix(e, "task \"%s\"", t->name);
+    int r = w->root && !all ? files_owner(w, t, &user, e) : 0;
+    if (r < 0)
         return r;
-    }
     auto_fd int task = make_task_dir(w, alloc, t->name, 0755, &user);
     auto_fd int local =
         task < 0 ? task : make_task_dir(w, task, "local", all ? 01777 : 0755, &user);
@@ -244,6 +252,42 @@ files_alloc_remove(struct warden *w, struct waiter to, const struct warden_reque
         loop_refuse(w, to, &e);
 }
 
+void
+files_discard(struct warden *w, const char *alloc, const char *name)
+{
+    auto_mem void *ctx = mem_ctx("discard");
+    auto_fd int fd =
+        openat(w->alloc_dir, alloc, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const char *trash = mem_printf(ctx, TRASH "%s-%016llx", alloc, (unsigned long long)rand_u64());
+    if (fd < 0 || unlinkat(fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return;
+    if (renameat(fd, name, w->alloc_dir, trash) == 0)
+        files_empty_trash(w);
+}
+
+/* In a child: the directories of helpers of an earlier warden, in that of an allocation. */
+static int
+remove_helpers(struct warden *w, const char *alloc)
+{
+    char own[32];
+    int r = 0;
+    (void)snprintf(own, sizeof(own), HELPER_NAME "%08x-", w->helper_stamp);
+    auto_fd int fd = openat(w->alloc_dir, alloc, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    if (d == NULL) {
+        fd_close(&copy);
+        return 0;
+    }
+    for (struct dirent *de; (de = readdir(d)) != NULL;)
+        if (str_prefix(de->d_name, HELPER_NAME) && !str_prefix(de->d_name, own)) {
+            int x = dir_remove(fd, de->d_name, NULL);
+            r = r != 0 ? r : x;
+        }
+    closedir(d);
+    return r;
+}
+
 static int
 empty_trash(struct warden *w, void *arg)
 {
@@ -254,7 +298,9 @@ empty_trash(struct warden *w, void *arg)
     if (d == NULL)
         return -errno;
     for (struct dirent *de; (de = readdir(d)) != NULL;) {
-        int x = str_prefix(de->d_name, TRASH) ? remove_tree(w, de->d_name) : 0;
+        int x = str_prefix(de->d_name, TRASH) ? remove_tree(w, de->d_name)
+                : uuid_valid(de->d_name)      ? remove_helpers(w, de->d_name)
+                                              : 0;
         r = r != 0 ? r : x;
     }
     closedir(d);

@@ -35,6 +35,7 @@
 #include "isolation/warden/bpf.h"
 #include "isolation/warden/fence.h"
 #include "isolation/warden/files.h"
+#include "isolation/warden/helper.h"
 #include "isolation/warden/loop.h"
 #include "isolation/warden/net.h"
 #include "isolation/warden/pad.h"
@@ -97,6 +98,7 @@ open_shim(struct warden *w, char dir[PATH_MAX], struct err *e)
         return r;
     auto_mem void *ctx = mem_ctx("shim");
     const char *path = mem_printf(ctx, "%s/" SHIM_NAME, dir);
+    w->helpers_dir = mem_strdup(w, dir);
     w->shim_exe = open(path, O_PATH | O_CLOEXEC);
     return w->shim_exe < 0 ? err_errno(e, errno, "open the shim \"%s\"", path) : 0;
 }
@@ -298,6 +300,7 @@ main_run(const char *policy, struct err *e)
              str_or(w->policy->cgroup_root, "none"), NULL);
     r = turn_run(w, e);
     pad_stop(w);
+    helper_kill_all(w);
     net_clear(w);
     if (w->stop_tasks && w->cgroup.fd >= 0)
         cgroup_root_remove(&w->cgroup, w->policy->cgroup_root); /* nothing is left behind */

@@ -19,6 +19,7 @@
 #include "isolation/launch/policy.h"
 #include "isolation/warden/exec.h"
 #include "isolation/warden/files.h"
+#include "isolation/warden/helper.h"
 #include "isolation/warden/launch.h"
 #include "isolation/warden/loop.h"
 #include "isolation/warden/net.h"
@@ -126,8 +127,12 @@ turn_sweep(struct warden *w)
 static int
 next_timeout(struct warden *w)
 {
-    const int64_t at[] = {w->trash_ns, w->nets_ns, exec_deadline(w), w->alive_ns};
-    if (w->due == NULL && at[0] == 0 && at[1] == 0 && at[2] == 0 && at[3] == 0)
+    const int64_t at[] = {w->trash_ns, w->nets_ns, exec_deadline(w), helper_deadline(w),
+                          w->alive_ns};
+    bool any = w->due != NULL;
+    for (size_t i = 0; i < ARRAY_LEN(at); i++)
+        any = any || at[i] != 0;
+    if (!any)
         return -1;
     int64_t now = clock_mono_ns();
     int next = task_timeout(w, now);
@@ -183,6 +188,7 @@ turn_run(struct warden *w, struct err *e)
             task_deadlines(w, clock_mono_ns());
         if (w->n_exec_deadlines > 0)
             exec_deadlines(w, clock_mono_ns());
+        helper_deadlines(w, clock_mono_ns());
         if (w->trash_ns != 0 && w->trash_ns <= clock_mono_ns())
             files_empty_trash(w);
         if (w->nets_ns != 0 && w->nets_ns <= clock_mono_ns())

@@ -23,6 +23,7 @@
 #include "isolation/cgroup/cgroup.h"
 #include "isolation/confine/seccomp.h"
 #include "isolation/confine/users.h"
+#include "isolation/launch/helper.h"
 #include "isolation/launch/plan.h"
 #include "isolation/launch/proto.h"
 #include "isolation/launch/record.h"
@@ -120,6 +121,20 @@ struct wexec {
     int64_t deadline_ns; /* of the start; 0: none */
 };
 
+/* A program of ours that works for a task (helper.c). */
+struct whelper {
+    bool used;
+    char alloc[UUID_TEXT];
+    char name[32]; /* of its cgroup and its directory */
+    pid_t pid;
+    struct watch process; /* pidfd; -1: it has ended */
+    struct watch exit;    /* the agent has the other end; -1: closed */
+    int status;           /* tells why it does not run; -1 */
+    struct cgroup_task cgroup;
+    int64_t deadline_ns;  /* of the process, or of the next try to remove what is left; 0: none */
+    struct helper_end end;
+};
+
 /* The last users that were looked up; good as long as the account files are the same. */
 struct user_cache {
     struct {
@@ -153,6 +168,7 @@ struct warden {
     int alloc_dir; /* directory fds */
     int records;
     int shim_exe;
+    const char *helpers_dir; /* has our other programs */
     int pad;       /* socket of the launch pad */
     pid_t pad_pid; /* 0: none */
     struct wtask *unsettled; /* whose shim the pad has been asked for, and has not answered yet */
@@ -206,6 +222,8 @@ struct warden {
     struct wjob jobs[WARDEN_JOBS_MAX];
     struct wexec execs[WARDEN_EXECS_MAX];
     size_t n_exec_deadlines;
+    struct whelper helpers[WARDEN_HELPERS_MAX];
+    uint32_t helper_stamp; /* of the names of their directories; those of earlier wardens differ */
     int64_t trash_pause_ms;
     int64_t trash_ns; /* when to empty the trash again; 0: not */
     bool sweep;       /* something is to be freed at the end of the turn */

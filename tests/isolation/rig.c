@@ -252,6 +252,7 @@ rig_got(void *arg, const struct err *e, struct warden_reply *r)
     g->runs = TAKE_FD(r->runs);
     g->blocks = TAKE_FD(r->blocks);
     g->exit = TAKE_FD(r->exit);
+    g->helper = TAKE_FD(r->helper);
     for (int i = 0; i < 3; i++)
         g->exec[i] = TAKE_FD(r->exec[i]);
     for (size_t i = 0; i < ARRAY_LEN(r->keep); i++)
@@ -286,6 +287,7 @@ got_free(struct got *g)
         fd_close(&g->runs);
         fd_close(&g->blocks);
         fd_close(&g->exit);
+        fd_close(&g->helper);
         for (int i = 0; i < 3; i++)
             fd_close(&g->exec[i]);
         for (int i = 0; i < WARDEN_KEEP; i++)

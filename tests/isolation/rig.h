@@ -37,7 +37,7 @@ struct got {
     bool done;
     struct err err;
     int ended, cgroup, record, file, counters, runs, blocks, keep[WARDEN_KEEP];
-    int exec[3], exit;
+    int exec[3], exit, helper;
     struct task_record *rec, *last; /* the first and the last one */
     size_t n_records;
     struct warden_info *info;
