@@ -423,6 +423,28 @@ imply_kvm(const void *ctx, struct task *t)
     list_add(ctx, t->constraints, c);
 }
 
+/* A service is found where a node tells of it. */
+static void
+imply_services(const void *ctx, const struct job *j, struct task_group *g)
+{
+    static const char attribute[] = "${attr.nomad.service_discovery}";
+    bool any = false;
+
+    for (size_t i = 0; i < g->services.n; i++)
+        any |= str_eq(g->services.v[i]->provider, "nomad");
+    for (size_t k = 0; k < g->tasks.n; k++)
+        for (size_t i = 0; i < g->tasks.v[k]->services.n; i++)
+            any |= str_eq(g->tasks.v[k]->services.v[i]->provider, "nomad");
+    if (!any || canonical_constrains(&j->constraints, attribute) ||
+        canonical_constrains(&g->constraints, attribute))
+        return;
+    struct constraint *c = mem_new(ctx, struct constraint);
+    *c = (struct constraint){.l_target = mem_strdup(ctx, attribute),
+                             .r_target = mem_strdup(ctx, "true"),
+                             .operand = mem_strdup(ctx, "=")};
+    list_add(ctx, g->constraints, c);
+}
+
 void
 job_imply_constraints(const void *ctx, struct job *j)
 {
@@ -431,6 +453,7 @@ job_imply_constraints(const void *ctx, struct job *j)
         struct task_group *g = j->task_groups.v[i];
         for (size_t k = 0; k < g->tasks.n; k++)
             imply_kvm(ctx, g->tasks.v[k]);
+        imply_services(ctx, j, g);
         const char *want = canonical_signals(ctx, g);
         if (!want || canonical_constrains(&j->constraints, attribute) ||
             canonical_constrains(&g->constraints, attribute))

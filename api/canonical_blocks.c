@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "common/buf.h"
 #include "common/mem.h"
 #include "common/str.h"
 
@@ -70,10 +71,43 @@ canonical_blocks_connect(const void *ctx, struct consul_connect *c)
     set_opt(&t->resources->memory_mb, 300);
 }
 
-static void
-canonical_blocks_service(const void *ctx, struct service *s, const char *name)
+/* Replaces what stands for the job's own names. */
+static const char *
+service_name_of(const void *ctx, const char *name, const char *const (*words)[2])
 {
-    set_str(ctx, &s->name, name);
+    auto_buf struct buf b = BUF_INIT(SIZE_MAX);
+
+    for (const char *p = name; *p != '\0';) {
+        const char *const(*w)[2] = words;
+        while ((*w)[0] != NULL && !str_prefix(p, (*w)[0]))
+            w++;
+        if ((*w)[0] != NULL)
+            buf_puts(&b, (*w)[1]);
+        else
+            buf_putc(&b, *p);
+        p += (*w)[0] != NULL ? strlen((*w)[0]) : 1;
+    }
+    return mem_strdup(ctx, buf_str(&b));
+}
+
+/* `task` NULL: of the group. */
+static void
+canonical_blocks_service(const void *ctx, struct service *s, const struct job *j,
+                         const struct task_group *g, const char *task)
+{
+    const char *of = str_or(task, "group");
+    const char *const words[][2] = {
+        {"${JOB}", str_or(j->name, "")},
+        {"${TASKGROUP}", str_or(g->name, "")},
+        {"${TASK}", of},
+        {"${BASE}", mem_printf(ctx, "%s-%s-%s", str_or(j->name, ""), str_or(g->name, ""), of)},
+        {NULL, NULL}};
+
+    set_str(ctx, &s->name,
+            task != NULL ? mem_printf(ctx, "%s-%s-%s", j->name, g->name, task)
+                         : mem_printf(ctx, "%s-%s", j->name, g->name));
+    if (strstr(s->name, "${") != NULL)
+        s->name = service_name_of(ctx, s->name, words);
     set_str(ctx, &s->address_mode, "auto");
     set_str(ctx, &s->on_update, "require_healthy");
     set_str(ctx, &s->provider, "consul");
@@ -86,6 +120,7 @@ canonical_blocks_service(const void *ctx, struct service *s, const char *name)
     for (size_t i = 0; i < s->checks.n; i++) {
         struct service_check *c = s->checks.v[i];
         check_restart(ctx, c, s->check_restart);
+        set_str(ctx, &c->name, mem_printf(ctx, "service: \"%s\" check", s->name));
         set_str(ctx, &c->on_update, s->on_update);
     }
 }
@@ -166,8 +201,7 @@ canonical_blocks_task(const void *ctx, const struct job *j, const struct task_gr
                       struct task *t)
 {
     for (size_t i = 0; i < t->services.n; i++)
-        canonical_blocks_service(ctx, t->services.v[i],
-                                 mem_printf(ctx, "%s-%s-%s", j->name, g->name, t->name));
+        canonical_blocks_service(ctx, t->services.v[i], j, g, t->name);
     for (size_t i = 0; i < t->artifacts.n; i++)
         canonical_blocks_artifact(ctx, t->artifacts.v[i]);
     for (size_t i = 0; i < t->templates.n; i++)
@@ -232,7 +266,7 @@ canonical_blocks(const void *ctx, const struct job *j, struct task_group *g)
         set_str(ctx, &g->disconnect->reconcile, "best_score");
     }
     for (size_t i = 0; i < g->services.n; i++)
-        canonical_blocks_service(ctx, g->services.v[i], mem_printf(ctx, "%s-%s", j->name, g->name));
+        canonical_blocks_service(ctx, g->services.v[i], j, g, NULL);
     for (size_t i = 0; i < g->tasks.n; i++)
         canonical_blocks_task(ctx, j, g, g->tasks.v[i]);
 }

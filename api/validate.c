@@ -21,6 +21,7 @@
 #include "api/validate_isolation.h"
 #include "api/validate_launch.h"
 #include "api/validate_refs.h"
+#include "api/validate_service.h"
 #include "common/buf.h"
 #include "common/netrule.h"
 #include "common/num.h"
@@ -710,6 +711,7 @@ job_unsupported(const void *ctx, const struct job *job, struct str_list *ret)
         list_add(ctx, *ret,
                  mem_printf(ctx, "%s: known, but without effect in this release; remove %s",
                             places.v[i], strstr(places.v[i], ", ") != NULL ? "them" : "it"));
+    service_unsupported(ctx, job, ret);
 }
 
 static char *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What validate.c asks about blocks beyond the tasks' own, in this order: warnings and rules of a
- * group (disconnect, scaling, volumes), services and their checks, then a task (artifacts, mounts
+ * group (disconnect, scaling, volumes), then a task (artifacts, mounts
  * of volumes, devices, identities).
  *
  * Each rule complains in Nomad's words and goes on: a job is told everything at once.
@@ -15,6 +15,7 @@
 #include "api/drivers.h"
 #include "api/limits.h"
 #include "api/terms.h"
+#include "api/validate_service.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
@@ -214,62 +215,7 @@ validate_blocks_volume(const struct check *c, const struct job *j, const struct 
         validate_blocks_complain(c, "volume \"%s\": a block-device has no mount_options", name);
 }
 
-/* --- services --- */
-
-static void
-service_check(const struct check *c, const struct service *s, const struct service_check *k)
-{
-    const char *name = str_or(s->name, "");
-    bool nomad = str_eq(s->provider, "nomad");
-    if (!ONE_OF(k->type, "http", "tcp", "script", "grpc"))
-        validate_blocks_complain(
-            c, "service \"%s\": check: type \"%s\" is not http, tcp, script or grpc", name,
-            str_or(k->type, ""));
-    else if (nomad && !ONE_OF(k->type, "http", "tcp"))
-        validate_blocks_complain(c, "service \"%s\": check: type \"%s\" needs provider \"consul\"",
-                                 name, k->type);
-    if (str_eq(str_or(k->type, ""), "http") && str_empty(k->path))
-        validate_blocks_complain(c, "service \"%s\": check: an http check needs a path", name);
-    else if (str_eq(str_or(k->type, ""), "http") && strstr(k->path, "://"))
-        validate_blocks_complain(c, "service \"%s\": check: path \"%s\" must be relative", name,
-                                 k->path);
-    if (str_eq(str_or(k->type, ""), "script") && str_empty(k->command))
-        validate_blocks_complain(c, "service \"%s\": check: a script check needs a command", name);
-    if (k->interval < SECOND || k->timeout < SECOND)
-        validate_blocks_complain(
-            c, "service \"%s\": check: interval and timeout must be at least 1s", name);
-    if (k->check_restart && k->check_restart->limit < 0)
-        validate_blocks_complain(
-            c, "service \"%s\": check: check_restart: limit may not be negative", name);
-    if (!ONE_OF(k->on_update, "", "require_healthy", "ignore_warnings", "ignore"))
-        validate_blocks_complain(
-            c,
-            "service \"%s\": check: on_update \"%s\" is not require_healthy, ignore_warnings "
-            "or ignore",
-            name, k->on_update);
-}
-
-static void
-validate_blocks_service(const struct check *c, const struct service *s)
-{
-    const char *name = str_or(s->name, "");
-    if (!validate_blocks_interpolated(name) && strlen(name) > 63)
-        validate_blocks_complain(c, "service \"%s\": the name is longer than 63 bytes", name);
-    if (!ONE_OF(s->provider, "consul", "nomad"))
-        validate_blocks_complain(c, "service \"%s\": provider \"%s\" is not consul or nomad", name,
-                                 s->provider);
-    if (!ONE_OF(s->address_mode, "auto", "host", "driver", "alloc", "alloc_ipv6"))
-        validate_blocks_complain(
-            c, "service \"%s\": address_mode \"%s\" is not auto, host, driver, alloc or alloc_ipv6",
-            name, s->address_mode);
-    if (!str_empty(s->address) && !str_eq(s->address_mode, "auto"))
-        validate_blocks_complain(c, "service \"%s\": an address goes with address_mode \"auto\"",
-                                 name);
-    if (s->connect && str_eq(s->provider, "nomad"))
-        validate_blocks_complain(c, "service \"%s\": connect needs provider \"consul\"", name);
-    for (size_t i = 0; i < s->checks.n; i++)
-        service_check(c, s, s->checks.v[i]);
-}
+/* --- group --- */
 
 void
 validate_group_blocks(const void *ctx, const struct job *j, const struct task_group *g,
@@ -280,8 +226,7 @@ validate_group_blocks(const void *ctx, const struct job *j, const struct task_gr
     validate_blocks_scaling(&c, g);
     for (size_t i = 0; i < g->volumes.n; i++)
         validate_blocks_volume(&c, j, g, g->volumes.v[i].v);
-    for (size_t i = 0; i < g->services.n; i++)
-        validate_blocks_service(&c, g->services.v[i]);
+    service_validate(ctx, g, NULL, errors);
 }
 
 /* --- task --- */
@@ -407,8 +352,7 @@ validate_task_blocks(const void *ctx, const struct task_group *g, const struct t
                      struct str_list *errors)
 {
     const struct check c = {ctx, errors};
-    for (size_t i = 0; i < t->services.n; i++)
-        validate_blocks_service(&c, t->services.v[i]);
+    service_validate(ctx, g, t, errors);
     for (size_t i = 0; i < t->templates.n; i++)
         validate_blocks_template(&c, t->templates.v[i]);
     for (size_t i = 0; i < t->artifacts.n; i++)

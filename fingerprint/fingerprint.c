@@ -33,6 +33,7 @@ fingerprint_nomad(struct node *node, const struct fingerprint_config *cfg)
     fingerprint_set(node, "paddock.version", cfg->version);
     fingerprint_set(node, "unique.advertise.address", cfg->http_addr);
     fingerprint_set(node, "os.signals", cfg->signals);
+    fingerprint_set(node, "nomad.service_discovery", cfg->no_services ? "false" : "true");
 }
 
 void

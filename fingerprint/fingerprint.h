@@ -24,6 +24,7 @@ struct fingerprint_config { /* zeros and NULLs: detect */
     int64_t memory_total_mb;
     int64_t disk_total_mb;
     bool loopback; /* -dev: the interface is lo */
+    bool no_services; /* it tells of none */
 };
 
 /* All families, into node->attributes and node->node_resources (made when NULL), owned by `node`.

@@ -5,7 +5,7 @@
  */
 #include "agent/api/api.h"
 #include "agent/limits.h"
-#include "api/filter.h"
+#include "api/filter/filter.h"
 #include "common/mem.h"
 #include "common/str.h"
 

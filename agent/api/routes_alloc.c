@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/api/api.h"
-#include "api/filter.h"
+#include "api/filter/filter.h"
 #include "api/limits.h"
 #include "api/terms.h"
 #include "common/mem.h"

@@ -15,6 +15,8 @@
 /* Each registration of an allocation begins with this and the allocation's id. */
 #define SERVICE_ID_PREFIX "_nomad-task-"
 enum { SERVICE_NAME_MAX = 63, SERVICE_ID_MAX = 512, SERVICE_ADDRESS_MAX = 256 };
+/* Tags of one; services and checks of an allocation. */
+enum { SERVICE_TAGS_MAX = 256, SERVICES_MAX = 256, SERVICE_CHECKS_MAX = 256 };
 
 /* Says whether it can be a host's name (RFC 1123, 2.1): 1 to 63 letters, digits and hyphens, none
  * of these at its ends. NULL is none. */

@@ -5,6 +5,7 @@
 #include "api/canonical.h"
 #include "api/terms.h"
 #include "api/validate.h"
+#include "api/validate_service.h"
 #include "cli/migrate/migrate.h"
 #include "drivers/driver.h"
 #include "server/sched/compare/constraint.h"
@@ -119,6 +120,20 @@ refuse_later(struct cmd *c, struct checked *k, const char *line)
     }
 }
 
+/* Names services of providers that are not here, where they stand. */
+static void
+refuse_services(struct cmd *c, struct checked *k, const struct job *job)
+{
+    struct str_list found = {0};
+
+    service_unsupported(c, job, &found);
+    for (size_t i = 0; i < found.n; i++)
+        checked_add(c, k, MIGRATE_REFUSED,
+                    checked_place(c, k, job_named(c, found.v[i], "group"),
+                                  job_named(c, found.v[i], "task"), "service"),
+                    found.v[i], "it is found by the servers themselves then: paddock-service(1)");
+}
+
 void
 check_job(struct cmd *c, struct checked *k, struct job *job)
 {
@@ -131,6 +146,7 @@ check_job(struct cmd *c, struct checked *k, struct job *job)
     codec_list_later(c, &type_job, job, &later);
     for (size_t i = 0; i < later.n; i++)
         refuse_later(c, k, later.v[i]);
+    refuse_services(c, k, job);
     if (codec_check(&type_job, job, &e) < 0)
         job_refuse_line(c, k, mem_strdup(c, e.text), "change it as it says");
     job_validate(c, job, NULL, &errors, &warnings);

@@ -166,6 +166,8 @@ node_build(struct ground *g, const struct meta *meta)
         .memory_total_mb = cfg->agent->memory_mb,
         .disk_total_mb = cfg->agent->disk_total_mb,
         .loopback = cfg->dev,
+        .no_services =
+            cfg->agent->nomad_service_discovery.set && !cfg->agent->nomad_service_discovery.v,
     };
     fingerprint_run(n, &fc);
     add_facts(g);

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "api/filter.h"
+#include "api/filter/filter.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "server/call/method.h"

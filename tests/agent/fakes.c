@@ -7,7 +7,7 @@
 
 #include "agent/config/config.h"
 #include "api/canonical.h"
-#include "api/filter.h"
+#include "api/filter/filter.h"
 #include "client/client.h"
 #include "common/mem.h"
 #include "common/str.h"

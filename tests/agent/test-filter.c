@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "api/filter.h"
+#include "api/filter/filter.h"
 #include "common/mem.h"
 #include "tests/lib/test.h"
 

@@ -594,7 +594,24 @@ START_TEST(blocks_are_checked)
         {"\"Services\":[{\"Provider\":\"x\"}]", "", "provider \"x\""},
         {"\"Services\":[{\"Checks\":[{\"Type\":\"http\",\"Path\":\"/\"}]}]", "", "at least 1s"},
         {"\"Services\":[{\"Provider\":\"nomad\",\"Checks\":[{\"Type\":\"grpc\"}]}]", "",
-         "needs provider \"consul\""},
+         "must be one of tcp, http"},
+        {"\"Services\":[{\"Name\":\"a_b\"}]", "", "RFC 1123"},
+        {"\"Services\":[{\"PortLabel\":\"web\"}]", "", "port label \"web\" does not exist"},
+        {"\"Services\":[{\"PortLabel\":\"65536\"}]", "", "between 1 and 65535"},
+        {"\"Services\":[{\"Checks\":[{\"Type\":\"tcp\"}]}]", "", "a check requires a port"},
+        {"\"Services\":[{\"Provider\":\"nomad\",\"Name\":\"a\"},{\"Provider\":\"nomad\",\"Name\":"
+         "\"a\"}]",
+         "", "twice with the same port"},
+        {"\"Services\":[{\"Address\":\"x\",\"AddressMode\":\"host\"}]", "",
+         "address_mode \"auto\""},
+        {"\"Services\":[{\"Provider\":\"nomad\",\"Checks\":[{\"Type\":\"tcp\","
+         "\"FailuresBeforeCritical\":2}]}]",
+         "", "failures_before_critical may only be set for Consul"},
+        {"\"Services\":[{\"Provider\":\"nomad\",\"Checks\":[{\"Type\":\"http\",\"Method\":"
+         "\"FETCH\"}]}]",
+         "", "none of HTTP"},
+        {"\"Services\":[{\"Checks\":[{\"OnUpdate\":\"ignore\",\"CheckRestart\":{\"Limit\":1}}]}]",
+         "", "is not compatible with check_restart"},
         {"", "\"Templates\":[{\"DestPath\":\"x\"}]", "one of source and data"},
         {"", "\"Templates\":[{\"EmbeddedTmpl\":\"x\",\"DestPath\":\"local/../../../x\"}]",
          "leaves the directory"},
@@ -627,7 +644,8 @@ START_TEST(blocks_have_defaults)
     struct job *j = parse(
         ctx, "{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Scaling\":{\"Min\":3,\"Max\":5},"
              "\"MaxClientDisconnect\":1,\"Disconnect\":{},\"Services\":[{\"CheckRestart\":"
-             "{\"Limit\":2},\"Checks\":[{\"Type\":\"tcp\",\"Interval\":1000000000,\"Timeout\":"
+             "{\"Limit\":2},\"Name\":\"${JOB}-${TASKGROUP}\",\"Checks\":[{\"Type\":\"tcp\","
+             "\"PortLabel\":\"80\",\"Interval\":1000000000,\"Timeout\":"
              "1000000000}]}],\"Tasks\":[{\"Name\":\"t\",\"Driver\":\"exec\",\"Artifacts\":"
              "[{\"GetterSource\":\"http://x/y/z\",\"GetterMode\":\"file\"}],\"Templates\":"
              "[{\"EmbeddedTmpl\":\"x\",\"DestPath\":\"x\",\"ChangeMode\":\"signal\"}]}]}]}");
@@ -637,6 +655,7 @@ START_TEST(blocks_have_defaults)
     ck_assert_str_eq(g->disconnect->reconcile, "best_score");
     ck_assert(g->disconnect->replace.v);
     ck_assert_str_eq(s->name, "j-g");
+    ck_assert_str_eq(s->checks.v[0]->name, "service: \"j-g\" check");
     ck_assert_str_eq(s->checks.v[0]->on_update, "require_healthy");
     ck_assert_int_eq(s->checks.v[0]->check_restart->limit, 2);
     ck_assert_int_eq(s->checks.v[0]->check_restart->grace.v, NS_PER_S);

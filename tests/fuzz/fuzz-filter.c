@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "api/filter.h"
+#include "api/filter/filter.h"
 #include "common/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -175,7 +175,9 @@ START_TEST(blocks_without_effect)
     job_unsupported(ctx, j, &found);
     const char *all = job_errors_text(ctx, &found);
     ck_assert_msg(strstr(all, "group \"app\": task \"t\": ") && strstr(all, "template") &&
-                      strstr(all, "service, volume") && strstr(all, "task \"u\": vault"),
+                      strstr(all, "scaling, volume") &&
+                      strstr(all, "service \"s\": provider \"consul\"") &&
+                      strstr(all, "task \"u\": vault"),
                   "%s", all);
 }
 END_TEST

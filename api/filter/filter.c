@@ -7,11 +7,11 @@
  *
  * Depth is bounded by FILTER_DEPTH_MAX: a filter is a stranger's text.
  */
-#include "api/filter.h"
+#include "api/filter/filter.h"
 
 #include <string.h>
 
-#include "api/filter_int.h"
+#include "api/filter/filter_int.h"
 #include "common/mem.h"
 #include "common/num.h"
 

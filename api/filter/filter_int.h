@@ -2,10 +2,10 @@
  *
  * Private to filter.c and filter_match.c: the compiled form.
  */
-#ifndef PADDOCK_API_FILTER_INT_H
-#define PADDOCK_API_FILTER_INT_H
+#ifndef PADDOCK_API_FILTER_FILTER_INT_H
+#define PADDOCK_API_FILTER_FILTER_INT_H
 
-#include "api/filter.h"
+#include "api/filter/filter.h"
 
 enum filter_op {
     OP_AND,

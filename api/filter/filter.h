@@ -18,8 +18,8 @@
  * Regular expressions are PCRE2 with a match limit. Pure; a compiled filter may be used by one
  * thread at a time.
  */
-#ifndef PADDOCK_API_FILTER_H
-#define PADDOCK_API_FILTER_H
+#ifndef PADDOCK_API_FILTER_FILTER_H
+#define PADDOCK_API_FILTER_FILTER_H
 
 #include <stdbool.h>
 

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "api/filter_int.h"
+#include "api/filter/filter_int.h"
 #include "common/duration.h"
 #include "common/num.h"
 #include "common/regex.h"
