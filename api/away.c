@@ -82,9 +82,12 @@ alloc_was_unknown(const struct allocation *a)
 }
 
 bool
-alloc_expired(const struct allocation *a, const struct task_group *tg, int64_t now)
+alloc_expired(const struct allocation *a, const struct task_group *tg, const char *node_status,
+              int64_t now)
 {
     int64_t since = alloc_recorded(a, ALLOC_UNKNOWN), most = group_lost_after(tg);
 
+    if (group_fenced(tg) && (str_eq(node_status, NODE_READY) || str_eq(node_status, NODE_INIT)))
+        return false;
     return str_eq(a->client_status, ALLOC_UNKNOWN) && since != 0 && now - since >= most;
 }

@@ -72,7 +72,10 @@ entry_may_run(struct apply *a, struct allocation *al)
 {
     const struct task_group *tg = job_group(state_alloc_job(a->t, al), al->task_group);
     al->job = NULL;
-    return group_fenced(tg) && !alloc_client_terminal(al) && !alloc_expired(al, tg, a->now);
+    if (!group_fenced(tg) || alloc_client_terminal(al))
+        return false;
+    const struct node *n = state_node(a->t, a->tmp, al->node_id);
+    return !alloc_expired(al, tg, n != NULL ? n->status : NULL, a->now);
 }
 
 /* At most one (doc/fencing.md): another allocation of the name may run, or its client has not said

@@ -75,6 +75,42 @@ mark_unknown(struct apply *a, const struct on_node *o)
     }
 }
 
+static struct alloc_state *
+last_unknown(const struct allocation *al)
+{
+    size_t i = al->alloc_states.n;
+
+    while (i-- > 0 && !str_eq(al->alloc_states.v[i]->value, ALLOC_UNKNOWN))
+        ;
+    return al->alloc_states.v[i];
+}
+
+/* A fenced allocation that nobody has heard of runs on with each answer that its node gets: its
+ * silence begins anew with the last of them (doc/fencing.md, S17). `anew`: the job is looked at
+ * now, and what was to look when it ends would be early. True: there is one. */
+static bool
+renew_silence(struct apply *a, const struct on_node *o, bool anew)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < o->n; i++) {
+        struct allocation *old = o->all[i];
+        const struct task_group *tg = job_group(state_alloc_job(a->t, old), old->task_group);
+        bool fenced = group_fenced(tg);
+        old->job = NULL;
+        if (!fenced || !str_eq(old->client_status, ALLOC_UNKNOWN) ||
+            alloc_recorded(old, ALLOC_UNKNOWN) == 0)
+            continue;
+        struct allocation *al = codec_clone(a->ctx, &type_allocation, old);
+        last_unknown(al)->time = a->now;
+        if (anew)
+            entry_settled(a, al, TAKE(al->followup_eval_id));
+        entry_put_alloc(a, al, old, state_alloc_job_index(a->t, al->id));
+        any = true;
+    }
+    return any;
+}
+
 static void
 put_node_eval(struct apply *a, const struct job *j, const char *node_id)
 {
@@ -368,6 +404,10 @@ intent_node_register(struct apply *a, const struct intent_node_register *in)
     old->agent_run = n->agent_run; /* does not move the node's ModifyIndex */
     old->runs_before = n->runs_before;
     old->runs_refused = n->runs_refused;
+    if (!node_responsive(old)) {
+        struct on_node o = load_node(a, n->id);
+        (void)renew_silence(a, &o, false);
+    }
     bool relevant = !same_facts(a->tmp, old, n);
     if (!relevant && codec_equal(&type_node, old, n, 0)) {
         a->res->node = old;
@@ -420,6 +460,8 @@ node_missed(struct apply *a, struct node *n, uint64_t seen_index, struct seen *s
         entry_put_node(a, n);
         return;
     }
+    if (node_responsive(n) && renew_silence(a, &o, true))
+        o = load_node(a, n->id);
     set_status(a, n, o.may_wait ? NODE_DISCONNECTED : NODE_DOWN, "Node heartbeat missed");
     ASSERT(n->last_missed_heartbeat_index != 0); /* the gate is closed (S5) */
     new_node_evals(a, n->id, &o, seen);
@@ -623,6 +665,8 @@ static void
 remove_node(struct apply *a, const char *id)
 {
     struct on_node o = load_node(a, id);
+    if (node_responsive(state_node(a->t, a->ctx, id)))
+        (void)renew_silence(a, &o, true);
     (void)state_del(a->t, a->index, NODES, id);
     state_end_services(a->t, a->index, STATE_SERVICES_BY_NODE, id);
     node_evals(a, id, &o);

@@ -134,31 +134,24 @@ comes_early(const struct group_run *g, int64_t end)
            !g->in->is_awaited(g->in->arg, TRIGGER_MAX_DISCONNECT, end);
 }
 
-static enum class
-classify_unknown(struct group_run *g, const struct item *it)
-{
-    const struct allocation *a = it->a;
-    const struct task_group *then = group_then(g, a);
+static enum class classify_unknown(struct group_run *g, const struct item *it) {
+    const struct allocation *a = it->a; const struct task_group *then = group_then(g, a);
     const char *st = away_node_status(g->in->nodes, a);
     int64_t since = alloc_recorded(a, ALLOC_UNKNOWN);
 
     bool fenced = group_fenced(then) && since != 0;
 
-    if (alloc_expired(a, then, g->in->now) || (st == NULL && !fenced))
-        return CLASS_LOST;
-    if (fenced && (st == NULL || str_eq(st, NODE_DOWN)))
-        return CLASS_UNTAINTED;
-    if (str_eq(st, NODE_DOWN))
-        return since != 0 && !group_replaces(then) ? CLASS_UNTAINTED : CLASS_LOST;
-    bool away = str_eq(st, NODE_DISCONNECTED);
-    if (!away && FLAG(a, migrate))
-        return CLASS_MIGRATE;
-    if (since != 0 && str_empty(a->followup_eval_id)) {
-        push(g->out, g->out->marks, a, NULL, NULL);
-        follow_up_silence(g, it, since);
-    } else if (since != 0 && comes_early(g, since + group_lost_after(then))) {
-        follow_up(g, a, TRIGGER_MAX_DISCONNECT, since + group_lost_after(then), false);
-    }
+    if (alloc_expired(a, then, st, g->in->now) || (st == NULL && !fenced)) return CLASS_LOST;
+    if (fenced && (st == NULL || str_eq(st, NODE_DOWN))) return CLASS_UNTAINTED;
+    if (str_eq(st, NODE_DOWN)) return since != 0 && !group_replaces(then) ? CLASS_UNTAINTED
+                                                                          : CLASS_LOST;
+    bool away = str_eq(st, NODE_DISCONNECTED); if (!away && FLAG(a, migrate)) return CLASS_MIGRATE;
+    if (since != 0 && str_empty(a->followup_eval_id)){push(g->out, g->out->marks, a, NULL, NULL);
+                                                      follow_up_silence(g, it, since);}
+else if (since != 0 && comes_early(g, since + group_lost_after(then)))
+{
+    follow_up(g, a, TRIGGER_MAX_DISCONNECT, since + group_lost_after(then), false);
+}
     if (away && since != 0)
         return classify_silent(g, it, since);
     return it->covered ? CLASS_COVERED : CLASS_UNTAINTED; /* S8: until its client has spoken */

@@ -351,7 +351,7 @@ stop_silent(struct recon *out, const struct recon_in *in, const struct allocatio
 
     if (!silent || alloc_client_terminal(a) || !group_fenced(tg))
         return false;
-    if (alloc_expired(a, tg, in->now)) {
+    if (alloc_expired(a, tg, away_node_status(in->nodes, a), in->now)) {
         push(out, out->stops, a, NULL, ALLOC_LOST);
     } else if (alloc_recorded(a, ALLOC_UNKNOWN) == 0) {
         push(out, out->marks, a, NULL, ALLOC_UNKNOWN);

@@ -13,6 +13,7 @@
 #include "common/mem.h"
 #include "common/uuid.h"
 #include "server/sched/alloc/reschedule.h"
+#include "server/sched/away.h"
 #include "server/sched/sched_int.h"
 
 int
@@ -87,6 +88,12 @@ followups_make(struct attempt *t, struct recon *r)
     }
 }
 
+static bool
+has_expired(const struct attempt *t, const struct allocation *a, const struct task_group *then)
+{
+    return alloc_expired(a, then, away_node_status(t->in->view->nodes, a), t->in->now);
+}
+
 /* Holds back a placement of a fenced group while one of its name may run, as far as servers can
  * know (doc/fencing.md). What it was to replace is stopped all the same, and its end brings the
  * next evaluation. */
@@ -98,8 +105,7 @@ held_by_fence(struct attempt *t, const struct recon_place *p)
     for (size_t i = 0; i < t->n_allocs; i++) {
         const struct allocation *a = t->allocs[i];
         const struct task_group *then = a->job != NULL ? job_group(a->job, a->task_group) : NULL;
-        if (!str_eq(a->name, p->name) || alloc_client_terminal(a) ||
-            alloc_expired(a, then, t->in->now))
+        if (!str_eq(a->name, p->name) || alloc_client_terminal(a) || has_expired(t, a, then))
             continue;
         if (p->prev != NULL && p->stop_desc != NULL && !alloc_server_terminal(p->prev))
             (void)attempt_stop(t, p->prev, p->stop_desc, NULL);
@@ -138,8 +144,17 @@ sched_stops(const struct recon *r, const struct allocation *a)
     return any;
 }
 
+static bool
+is_stopped_by(const struct recon *r, const struct allocation *a)
+{
+    for (size_t i = 0; i < r->stops.n; i++)
+        if (r->stops.v[i].alloc == a)
+            return true;
+    return false;
+}
+
 /* A silent allocation that is not wanted any more holds its fenced name until its time is over:
- * somebody looks then. What its silence was to bring went when it was stopped. */
+ * somebody looks then, and it is lost. What its silence was to bring went when it was stopped. */
 static void
 look_when_free(struct attempt *t, struct recon *r)
 {
@@ -148,9 +163,17 @@ look_when_free(struct attempt *t, struct recon *r)
         const struct task_group *then = a->job != NULL ? job_group(a->job, a->task_group) : NULL;
         int64_t at = alloc_recorded(a, ALLOC_UNKNOWN) + group_lost_after(then);
         if (!group_fenced(then) || !str_eq(a->client_status, ALLOC_UNKNOWN) ||
-            !alloc_was_unknown(a) || alloc_expired(a, then, t->in->now) || !sched_stops(r, a) ||
-            is_awaited(t, TRIGGER_ALLOC_RESCHEDULE, at))
+            !alloc_was_unknown(a) || !sched_stops(r, a))
             continue;
+        if (has_expired(t, a, then)) {
+            if (!alloc_server_terminal(a) || is_stopped_by(r, a))
+                continue;
+            mem_resize(r, r->stops.v, struct recon_stop, r->stops.n + 1);
+            r->stops.v[r->stops.n++] = (struct recon_stop){.alloc = a, .client_status = ALLOC_LOST};
+            continue;
+        }
+        if (at <= t->in->now || is_awaited(t, TRIGGER_ALLOC_RESCHEDULE, at))
+            continue; /* its node is heard, and ends or begins its time */
         mem_resize(r, r->laters.v, struct recon_later, r->laters.n + 1);
         r->laters.v[r->laters.n++] =
             (struct recon_later){a, TRIGGER_ALLOC_RESCHEDULE, at, SIZE_MAX};

@@ -131,7 +131,7 @@ system_alloc(struct system_run *r, const struct allocation *a)
         }
         return;
     }
-    bool expired = alloc_expired(a, then_group(r, a), r->t->in->now);
+    bool expired = alloc_expired(a, then_group(r, a), away_node_status(nodes, a), r->t->in->now);
     bool waits =
         row != NODES_NONE && str_eq(a->client_status, ALLOC_UNKNOWN) && alloc_was_unknown(a);
     if (expired || (away_node_lost(nodes, a) && !waits)) {
