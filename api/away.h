@@ -27,9 +27,9 @@ bool group_replaces(const struct task_group *tg);
 int64_t alloc_recorded(const struct allocation *a, const char *value);
 /* Unknown by record: the allocation was or is unknown, and its outcome is not settled. */
 bool alloc_was_unknown(const struct allocation *a);
-/* Unknown, and that for longer than its group allows (equality counts). A fenced one never while its
- * node, whose status this is (NULL: there is none), is heard: each answer to the node lets the task
- * run on, whatever its client has said. */
+/* Unknown, and that for longer than its group allows (equality counts). A fenced one
+ * never while its node, whose status this is (NULL: there is none), is heard: each answer to the
+ * node lets the task run on, whatever its client has said. */
 bool alloc_expired(const struct allocation *a, const struct task_group *tg, const char *node_status,
                    int64_t now);
 

@@ -26,7 +26,7 @@ services_done(struct request *a, const void *resp)
 static void
 routes_service_list(struct request *a)
 {
-    call_server(a, RPC_SERVICE_LIST, mem_new(a, struct list_request), services_done);
+    call_server(a, RPC_SERVICE_LIST, mem_new(a, struct empty), services_done);
 }
 
 /* --- one of them --- */

@@ -395,6 +395,20 @@ id_for(const struct rpc_method *m, const struct named *v)
     return NULL;
 }
 
+static void
+register_api(struct world *w, const char *alloc)
+{
+    const char *tag = "a";
+    struct service_registration reg = {.id = mem_printf(w, "_nomad-task-%s-group-g-api-", alloc),
+                                       .service_name = "api",
+                                       .tags = {&tag, 1},
+                                       .health = "passing"};
+    struct service_registration *all = &reg;
+    struct service_set_request set = {alloc, {&all, 1}};
+
+    (void)NODE_CALL(w, RPC_SERVICE_SET, write_response, &set);
+}
+
 /* Every method whose answer may be made of bytes, without decoding what it is made of: members that
  * its row looks at and does not name would be missing in one of both. */
 START_TEST(json_is_that_of_the_objects)
@@ -412,7 +426,8 @@ START_TEST(json_is_that_of_the_objects)
     await_eval(w, eval);
     await_eval(w, run_job(w, the_job(w, "two", 1))->eval_id);
     const struct alloc_list_response *al = allocs_of(w, "web");
-    report(w, al->allocations.v[0]->id, ALLOC_COMPLETE);
+    report(w, al->allocations.v[1]->id, ALLOC_COMPLETE);
+    register_api(w, al->allocations.v[0]->id);
     struct list_request all = {.list = &q};
     const struct deployment_list_response *dl =
         CALL(w, RPC_DEPLOYMENT_LIST, deployment_list_response, &all);
@@ -427,6 +442,7 @@ START_TEST(json_is_that_of_the_objects)
                                 {"Namespace.", "default"},
                                 {"Quota.", "q-1"},
                                 {"Alloc.", al->allocations.v[0]->id},
+                                {"Service.", "api"},
                                 {"Eval.", eval},
                                 {"Deployment.", dl->deployments.v[0]->id},
                                 {NULL, NULL}};

@@ -224,7 +224,7 @@ START_TEST(a_node_registers_services)
     ck_assert_uint_eq(CALL(w, RPC_JOB_SERVICES, services_response, &of_job)->services.n, 1);
     struct id_request of_alloc = {.id = id};
     ck_assert_uint_eq(CALL(w, RPC_ALLOC_SERVICES, services_response, &of_alloc)->services.n, 1);
-    struct list_request any = {0};
+    struct empty any = {0};
     const struct service_list_response *l = CALL(w, RPC_SERVICE_LIST, service_list_response, &any);
     ck_assert_uint_eq(l->services.n, 1);
     ck_assert_str_eq(l->services.v[0]->services.v[0]->service_name, "api");
