@@ -20,6 +20,7 @@
 #include "client/node/engines.h"
 #include "client/node/node.h"
 #include "client/node/sync.h"
+#include "client/probe/probe.h"
 #include "client/warden_link.h"
 #include "common/clock.h"
 #include "common/duration.h"
@@ -221,6 +222,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
     copy_config(g, cfg);
     c->link = link_new(g, &link_events, c);
     c->allocs = (struct allocs){.g = g, .events = &alloc_events, .arg = c};
+    c->allocs.prober = prober_new(loop);
     c->gc = gc_new(&c->allocs);
     c->reg = (struct registration){.g = g, .events = &register_events, .arg = c};
     c->sync = sync_new(&c->allocs, c->gc, &c->gone, &c->reg);
@@ -233,6 +235,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
         local_run(g->local, &g->report, e) < 0 ||
         !(c->reg.meta = c->meta = meta_new(g, on_node_changed, c, e))) {
         local_close(g->local);
+        prober_free(c->allocs.prober);
         talloc_free(c);
         return NULL;
     }
@@ -360,6 +363,7 @@ client_free(struct client *c)
     if (!c)
         return;
     allocs_free(&c->allocs);
+    prober_free(c->allocs.prober);
     gone_free(&c->gone);
     local_close(c->g->local);
     link_close(c->link);

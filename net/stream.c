@@ -356,6 +356,13 @@ stream_peer(const struct stream *s)
     return s->peer;
 }
 
+void
+stream_reached(const struct stream *s, struct addr *ret)
+{
+    *ret = (struct addr){0};
+    transport_peer(s->t, ret);
+}
+
 const char *
 stream_why(const struct stream *s)
 {

@@ -53,6 +53,8 @@ size_t stream_queued(const struct stream *s);
  * dropped. */
 void stream_end(struct stream *s);
 const char *stream_peer(const struct stream *s);
+/* The address that a dialled name led to; host "": not known. */
+void stream_reached(const struct stream *s, struct addr *ret);
 /* Words for why it closes, in on_close; NULL: there are none but its code. */
 const char *stream_why(const struct stream *s);
 /* The other end; NULL: it has not proved itself. Valid as long as the stream. */

@@ -27,6 +27,7 @@ struct allocs {
     struct alloc_runner *all; /* hash by id */
     const struct alloc_events *events;
     void *arg;
+    struct prober *prober;
     bool crowded;  /* gc.c: too many wait to be removed, what is new waits for its directories */
     bool sweeping; /* sweep.c */
 };
@@ -55,6 +56,7 @@ struct alloc_runner {
         uint64_t sent;    /* hash of the report that is in flight */
         const char *told; /* status of the last report; a constant */
     } report;
+    struct check_watches *checks; /* check_watch.c; NULL: none */
     struct { /* node/announce.c: under which names the servers are to know it */
         const struct service_set_request *set; /* of hook_services.c; NULL: it never had any */
         bool dirty;                            /* the servers have not taken it */

@@ -41,12 +41,14 @@ health_policy_of(const struct allocation *a, const struct task_group *tg)
         const struct update_strategy *u = tg->update;
         p.judged = lasting && u && health_value(u->max_parallel, 1) != 0 &&
                    !str_eq(u->health_check, "manual");
+        p.checks = !u || !str_eq(u->health_check, "task_states");
         p.min_ns = u ? health_value(u->min_healthy_time, MIN_HEALTHY_NS) : 0;
         p.max_ns = u ? health_value(u->healthy_deadline, HEALTHY_DEADLINE_NS) : 0;
         return p;
     }
     const struct migrate_strategy *m = tg->migrate;
     p.judged = lasting;
+    p.checks = !m || !str_eq(m->health_check, "task_states");
     p.min_ns = m ? health_value(m->min_healthy_time, MIN_HEALTHY_NS) : MIN_HEALTHY_NS;
     p.max_ns = m ? health_value(m->healthy_deadline, HEALTHY_DEADLINE_NS) : HEALTHY_DEADLINE_NS;
     return p;
@@ -71,6 +73,12 @@ health_counts(const struct task_sm *m)
     return m->cfg.role != ROLE_POSTSTOP && !(m->cfg.role == ROLE_POSTSTART && done_well(m));
 }
 
+static bool
+health_checked(const struct health_in *in)
+{
+    return in->policy.checks && in->checks > 0;
+}
+
 enum health
 health_judge(const struct health_in *in, int64_t *ret_at)
 {
@@ -86,6 +94,11 @@ health_judge(const struct health_in *in, int64_t *ret_at)
         waits = waits || !(str_eq(s->state, "running") || done_well(m));
         if (s->started_at <= in->now) /* else by a clock that was set back since */
             since = s->started_at > since ? s->started_at : since;
+    }
+    if (health_checked(in)) {
+        waits = waits || in->passing < in->checks;
+        if (in->passing_since <= in->now && in->passing_since > since)
+            since = in->passing_since;
     }
     int64_t good = waits ? INT64_MAX : health_later(since, in->policy.min_ns);
     int64_t end = health_deadline(in);
@@ -120,5 +133,12 @@ health_reason(const void *ctx, const struct health_in *in, size_t i)
     if (health_later(since, in->policy.min_ns) > health_deadline(in))
         return mem_printf(
             ctx, "Task not running for min_healthy_time of %s by healthy_deadline of %s", min, max);
+    if (health_checked(in) && in->passing < in->checks)
+        return mem_printf(ctx, "Only %zu out of %zu checks registered and passing", in->passing,
+                          in->checks);
+    if (health_checked(in) &&
+        health_later(in->passing_since, in->policy.min_ns) > health_deadline(in))
+        return mem_printf(ctx, "Services not healthy by deadline: checks passed for less than %s",
+                          min);
     return NULL;
 }

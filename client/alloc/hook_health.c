@@ -5,7 +5,7 @@
  * with a bad end of a deployment is an event of the task.
  */
 #include "api/terms.h"
-#include "client/alloc/alloc_runner.h"
+#include "client/alloc/check_watch.h"
 #include "client/alloc/health.h"
 #include "common/clock.h"
 #include "common/duration.h"
@@ -81,7 +81,8 @@ hook_health_judge(struct alloc_runner *ar, const struct health_policy *p, int64_
     const struct task_sm **v = mem_array(tmp, const struct task_sm *, ar->n);
     for (size_t i = 0; i < ar->n; i++)
         v[i] = &ar->tasks[i].sm;
-    struct health_in in = {v, ar->n, *p, now, ar->hook.health->began};
+    struct health_in in = {v, ar->n, *p, now, ar->hook.health->began, 0, 0, 0};
+    in.passing_since = check_watch_since(ar, &in.passing, &in.checks);
     int64_t at = 0;
     enum health is = health_judge(&in, &at);
     if (is == HEALTH_OPEN) {

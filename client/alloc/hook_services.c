@@ -9,7 +9,7 @@
  *
  * When the allocation has ended nothing is told any more: the servers end its names with it.
  */
-#include "client/alloc/alloc_runner.h"
+#include "client/alloc/check_watch.h"
 #include "client/alloc/hooks_run.h"
 #include "client/alloc/services.h"
 #include "common/clock.h"
@@ -86,9 +86,15 @@ hook_services_resources(const struct allocation *a, const char *task)
     return NULL;
 }
 
-/* Adds the registrations of a task, or with NULL of the group. */
+/* The services to be told, and the checks to be looked at; a context of its own. */
+struct services_found {
+    struct services_made made;
+    struct check_plans plans;
+};
+
+/* Adds the services of a task, or with NULL of the group. */
 static int
-hook_services_add(struct alloc_runner *ar, struct task_runner *tr, struct service_set_request *set,
+hook_services_add(struct alloc_runner *ar, struct task_runner *tr, struct services_found *f,
                   struct err *e)
 {
     auto_mem void *tmp = mem_ctx("services");
@@ -107,10 +113,12 @@ hook_services_add(struct alloc_runner *ar, struct task_runner *tr, struct servic
                              .task = ei.task,
                              .node = ei.node,
                              .env = env_build(tmp, &ei)};
-    size_t was = set->services.n;
-    int r = services_make(set, &in, &set->services, e);
+    size_t was = f->made.n;
+    int r = services_make(f, &in, &f->made, e);
     if (r < 0)
-        set->services.n = was;
+        f->made.n = was;
+    for (size_t i = was; i < f->made.n; i++)
+        checks_add(f, &in, &f->made.v[i], &f->plans);
     return r;
 }
 
@@ -127,52 +135,68 @@ hook_services_blame(struct task_runner *tr, const struct err *e)
     tr->act(tr, task_sm_note(&tr->sm, clock_civil_ns(), TASK_EVENT_HOOK_FAILED, why));
 }
 
-static struct service_set_request *
-hook_services_set(struct alloc_runner *ar)
+static struct services_found *
+hook_services_find(const void *ctx, struct alloc_runner *ar)
 {
-    struct service_set_request *set = mem_new(ar->hook.services, struct service_set_request);
+    struct services_found *f = mem_new(ctx, struct services_found);
     struct err e = ERR_INIT;
-    set->alloc_id = ar->a.id;
-    if (hook_services_group_on(ar) && hook_services_add(ar, NULL, set, &e) < 0)
+    if (hook_services_group_on(ar) && hook_services_add(ar, NULL, f, &e) < 0)
         hook_services_blame(&ar->tasks[0], &e);
     for (size_t i = 0; i < ar->n; i++) {
         struct err why = ERR_INIT;
         struct task_runner *tr = &ar->tasks[i];
         if (hook_services_task_on(tr) && hook_services_any(&tr->task->services) &&
-            hook_services_add(ar, tr, set, &why) < 0)
+            hook_services_add(ar, tr, f, &why) < 0)
             hook_services_blame(tr, &why);
     }
-    return set;
+    return f;
+}
+
+/* Tells the set, if it is another one. */
+static void
+hook_services_tell(struct alloc_runner *ar, const struct services_found *f)
+{
+    struct services_hook *h = ar->hook.services;
+    auto_mem void *tmp = mem_ctx("set");
+    struct service_set_request set = {.alloc_id = ar->a.id};
+    for (size_t i = 0; i < f->made.n; i++) {
+        struct service_registration *r = f->made.v[i].registration;
+        r->health = check_watch_health(ar, r->id);
+        list_add(tmp, set.services, r);
+    }
+    uint64_t hash = codec_hash(&type_service_set_request, &set, 0);
+    if (hash == h->hash || (h->hash == 0 && set.services.n == 0))
+        return;
+    mem_free(h->set);
+    ar->names.set = h->set = codec_clone(h, &type_service_set_request, &set);
+    h->hash = hash;
+    ar->in->events->named(ar->in->arg, ar);
 }
 
 static void
 hook_services_look(struct alloc_runner *ar)
 {
     struct services_hook *h = hook_services_of(ar);
-    if (ar->a.stopped || alloc_runner_terminal(ar)) {
+    if (ar->a.stopped)
+        return;
+    if (alloc_runner_terminal(ar)) {
         h->prepared = false;
+        check_watch_set(ar, &(struct check_plans){0});
         return;
     }
-    struct service_set_request *set = hook_services_set(ar);
-    uint64_t hash = codec_hash(&type_service_set_request, set, 0);
-    if (hash == h->hash || (h->hash == 0 && set->services.n == 0)) {
-        talloc_free(set);
-        return;
-    }
-    mem_free(h->set);
-    h->set = set;
-    h->hash = hash;
-    ar->names.set = set;
-    ar->in->events->named(ar->in->arg, ar);
+    auto_mem void *tmp = mem_ctx("services");
+    struct services_found *f = hook_services_find(tmp, ar);
+    check_watch_set(ar, &f->plans);
+    hook_services_tell(ar, f);
 }
 
 static void
 hook_services_prestart(struct alloc_runner *ar)
 {
     auto_mem void *tmp = mem_ctx("services");
-    struct service_set_request *set = mem_new(tmp, struct service_set_request);
+    struct services_found *f = mem_new(tmp, struct services_found);
     struct err e = ERR_INIT;
-    if (hook_services_add(ar, NULL, set, &e) < 0) {
+    if (hook_services_add(ar, NULL, f, &e) < 0) {
         hooks_done(ar, &hook_services, &e);
         return;
     }
@@ -184,4 +208,5 @@ hook_services_prestart(struct alloc_runner *ar)
 const struct alloc_hook hook_services = {.name = "services",
                                          .wanted = hook_services_wanted,
                                          .prestart = hook_services_prestart,
-                                         .changed = hook_services_look};
+                                         .changed = hook_services_look,
+                                         .stop = check_watch_stop};

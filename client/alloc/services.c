@@ -5,14 +5,13 @@
  */
 #include "client/alloc/services.h"
 
-#include <ctype.h>
 #include <string.h>
 
+#include "api/service/service.h"
 #include "api/terms.h"
 #include "common/mem.h"
 #include "common/str.h"
 
-#define SERVICE_NAME_MAX 63
 #define PORT_MOST 65535
 
 /* --- addresses --- */
@@ -233,7 +232,8 @@ services_is_ours(const struct service *s)
     return str_eq(s->provider, "nomad");
 }
 
-struct service *
+/* Clones the block with its references resolved; owned by ctx. */
+static struct service *
 services_resolve(const void *ctx, const struct services_in *in, const struct service *s)
 {
     struct service *r = codec_clone(ctx, &type_service, s);
@@ -252,19 +252,6 @@ services_resolve(const void *ctx, const struct services_in *in, const struct ser
 
 /* --- registrations --- */
 
-/* Letters, digits and dashes, of which none is first or last (RFC 1123). */
-static bool
-services_name_valid(const char *s)
-{
-    size_t n = strlen(s);
-    if (n == 0 || n > SERVICE_NAME_MAX || s[0] == '-' || s[n - 1] == '-')
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (!isalnum((unsigned char)s[i]) && s[i] != '-')
-            return false;
-    return true;
-}
-
 static bool
 services_is_canary(const struct allocation *a)
 {
@@ -273,13 +260,12 @@ services_is_canary(const struct allocation *a)
 
 static int
 services_one(const void *ctx, const struct services_in *in, const struct service *block,
-             struct service_registration **ret, struct err *e)
+             struct service_made *ret, struct err *e)
 {
-    auto_mem void *tmp = mem_ctx("service");
     const struct allocation *a = in->alloc;
-    const struct service *s = services_resolve(tmp, in, block);
+    struct service *s = services_resolve(ctx, in, block);
     const char *name = str_or(s->name, "");
-    if (!services_name_valid(name))
+    if (!service_name_valid(name))
         return err_set(e, -ERR_INVALID,
                        "the name of service \"%.100s\" is \"%.100s\" here: it must be of letters, "
                        "digits and dashes between them, %d at most",
@@ -287,12 +273,10 @@ services_one(const void *ctx, const struct services_in *in, const struct service
     struct service_registration *r = mem_new(ctx, struct service_registration);
     struct err why = ERR_INIT;
     if (services_place(r, in, &(struct services_place){s->address_mode, s->port_label, s->address},
-                       &r->address, &r->port, &why) < 0) {
-        talloc_free(r);
+                       &r->address, &r->port, &why) < 0)
         return err_set(e, -ERR_INVALID, "unable to get address for service \"%s\": %s", name,
                        why.text);
-    }
-    r->id = mem_printf(r, "_nomad-task-%s-%s%s-%s-%s", a->id, in->task ? "" : "group-",
+    r->id = mem_printf(r, SERVICE_ID_PREFIX "%s-%s%s-%s-%s", a->id, in->task ? "" : "group-",
                        in->task ? in->task->name : in->group->name, name,
                        str_or(s->port_label, ""));
     r->service_name = mem_strdup(r, name);
@@ -305,28 +289,28 @@ services_one(const void *ctx, const struct services_in *in, const struct service
         services_is_canary(a) && s->canary_tags.n > 0 ? &s->canary_tags : &s->tags;
     for (size_t i = 0; i < tags->n; i++)
         list_add(r, r->tags, mem_strdup(r, tags->v[i]));
-    *ret = r;
+    *ret = (struct service_made){r, s};
     return 0;
 }
 
 int
-services_make(const void *ctx, const struct services_in *in, struct service_registration_list *ret,
+services_make(const void *ctx, const struct services_in *in, struct services_made *ret,
               struct err *e)
 {
     const struct service_list *l = in->task ? &in->task->services : &in->group->services;
     for (size_t i = 0; i < l->n; i++) {
-        struct service_registration *r = NULL;
+        struct service_made r;
         if (!services_is_ours(l->v[i]))
             continue;
         int code = services_one(ctx, in, l->v[i], &r, e);
         if (code < 0)
             return code;
         for (size_t k = 0; k < ret->n; k++)
-            if (str_eq(ret->v[k]->id, r->id))
+            if (str_eq(ret->v[k].registration->id, r.registration->id))
                 return err_set(e, -ERR_INVALID,
                                "service \"%s\" with port \"%.100s\" is there twice: give one of "
                                "them another name",
-                               r->service_name, str_or(l->v[i]->port_label, ""));
+                               r.registration->service_name, str_or(l->v[i]->port_label, ""));
         list_add(ctx, *ret, r);
     }
     int bad = env_check(in->env, e);

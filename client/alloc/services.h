@@ -34,15 +34,22 @@ struct services_place {
 /* Says whether the service is registered with the servers, and not with Consul. */
 bool services_is_ours(const struct service *s);
 
-/* Clones the block with its references resolved; owned by ctx. */
-struct service *services_resolve(const void *ctx, const struct services_in *in,
-                                 const struct service *s);
 /* -ERR_INVALID: there is no such port, or no such address. *ret_address is owned by ctx. */
 int services_place(const void *ctx, const struct services_in *in, const struct services_place *p,
                    const char **ret_address, int64_t *ret_port, struct err *e);
-/* Adds the registrations of the task, or of the group, each owned by ctx. -ERR_INVALID: one of them
- * cannot be made, or is there twice. */
-int services_make(const void *ctx, const struct services_in *in,
-                  struct service_registration_list *ret, struct err *e);
+struct service_made {
+    struct service_registration *registration;
+    struct service *block; /* resolved */
+};
+
+struct services_made {
+    struct service_made *v;
+    size_t n;
+};
+
+/* Adds the services of the task, or of the group, each owned by ctx. -ERR_INVALID: one of them
+ * cannot be registered, or is there twice. */
+int services_make(const void *ctx, const struct services_in *in, struct services_made *ret,
+                  struct err *e);
 
 #endif

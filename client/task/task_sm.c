@@ -27,9 +27,11 @@ static const uint16_t next_phases[] = {
     [TASK_RUNNING] = 1 << TASK_DELAY | 1 << TASK_GRACE | 1 << TASK_STOPPING | 1 << TASK_DEAD |
                      1 << TASK_LAUNCHING | 1 << TASK_WAIT,
     [TASK_DELAY] = 1 << TASK_LAUNCHING | 1 << TASK_DEAD | 1 << TASK_WAIT,
-    [TASK_GRACE] = 1 << TASK_STOPPING | 1 << TASK_DEAD | 1 << TASK_LAUNCHING | 1 << TASK_WAIT,
-    [TASK_STOPPING] = 1 << TASK_FORCED | 1 << TASK_DEAD | 1 << TASK_LAUNCHING | 1 << TASK_WAIT,
-    [TASK_FORCED] = 1 << TASK_DEAD | 1 << TASK_LAUNCHING | 1 << TASK_WAIT,
+    [TASK_GRACE] = 1 << TASK_STOPPING | 1 << TASK_DELAY | 1 << TASK_DEAD | 1 << TASK_LAUNCHING |
+                   1 << TASK_WAIT,
+    [TASK_STOPPING] = 1 << TASK_FORCED | 1 << TASK_DELAY | 1 << TASK_DEAD | 1 << TASK_LAUNCHING |
+                      1 << TASK_WAIT,
+    [TASK_FORCED] = 1 << TASK_DELAY | 1 << TASK_DEAD | 1 << TASK_LAUNCHING | 1 << TASK_WAIT,
     [TASK_DEAD] = 1 << TASK_WAIT,
 };
 
@@ -134,7 +136,7 @@ task_sm_die(struct task_sm *m, int64_t now_ns, bool failed)
     m->t->state->failed = m->t->state->failed || failed;
     m->t->state->finished_at = now_ns;
     m->t->deadline = 0;
-    m->t->restart = m->t->rewind = false;
+    m->t->restart = m->t->rewind = m->t->unhealthy = false;
     return CHANGED | TASK_ACT_TIMER;
 }
 
@@ -145,7 +147,7 @@ wait_again(struct task_sm *m)
     struct client_task *t = m->t;
     task_sm_move(m, TASK_WAIT);
     set_state(m, "pending");
-    t->kill = t->kill_fails = t->restart = t->rewind = false;
+    t->kill = t->kill_fails = t->restart = t->rewind = t->unhealthy = false;
     t->state->failed = false;
     t->state->finished_at = 0;
     t->state->started_at = 0;
@@ -159,7 +161,7 @@ task_sm_launch(struct task_sm *m)
 {
     task_sm_move(m, TASK_LAUNCHING);
     m->t->deadline = 0;
-    m->t->restart = false;
+    m->t->restart = m->t->unhealthy = false;
     m->t->launches++;
     return TASK_ACT_PERSIST | TASK_ACT_LAUNCH | TASK_ACT_TIMER;
 }
@@ -195,6 +197,7 @@ restart_after(struct task_sm *m, int64_t now_ns, const char *reason, int64_t del
 {
     emit_restarting(m, now_ns, reason, delay_ns);
     task_sm_move(m, TASK_DELAY);
+    m->t->restart = m->t->unhealthy = false;
     m->t->deadline = now_ns + delay_ns;
     return CHANGED | TASK_ACT_TIMER;
 }
@@ -277,6 +280,8 @@ after_exit(struct task_sm *m, int64_t now_ns, uint64_t rnd, enum end how)
         emit_restarting(m, now_ns, "", 0);
         return wait_again(m);
     }
+    if (m->t->restart && m->t->unhealthy)
+        return apply_policy(m, now_ns, rnd);
     if (m->t->restart) {
         emit_restarting(m, now_ns, "", 0);
         return task_sm_launch(m) | TASK_ACT_REPORT;
@@ -546,6 +551,16 @@ task_sm_restart(struct task_sm *m, int64_t now_ns, const char *reason)
 }
 
 unsigned
+task_sm_unhealthy(struct task_sm *m, int64_t now_ns, const char *reason)
+{
+    if (m->t->phase != TASK_RUNNING)
+        return 0;
+    unsigned acts = task_sm_restart(m, now_ns, reason);
+    m->t->unhealthy = acts != 0;
+    return acts;
+}
+
+unsigned
 task_sm_rewind(struct task_sm *m, int64_t now_ns, const char *reason)
 {
     struct client_task *t = m->t;
@@ -555,7 +570,7 @@ task_sm_rewind(struct task_sm *m, int64_t now_ns, const char *reason)
     if (!task_sm_process(t))
         return wait_again(m);
     t->rewind = true;
-    t->restart = false;
+    t->restart = t->unhealthy = false;
     return t->phase == TASK_RUNNING ? begin_kill(m, now_ns, true) : CHANGED;
 }
 

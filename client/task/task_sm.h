@@ -120,6 +120,8 @@ unsigned task_sm_kill(struct task_sm *m, int64_t now_ns, enum task_kill_reason w
                       const char *sibling, bool no_shutdown_delay);
 /* Ends and starts it again, not counted. Only while it runs or waits for a restart; else 0. */
 unsigned task_sm_restart(struct task_sm *m, int64_t now_ns, const char *reason);
+/* Ends it because of a check, which the policy counts as a failure. Only while it runs; else 0. */
+unsigned task_sm_unhealthy(struct task_sm *m, int64_t now_ns, const char *reason);
 /* Sends it back to WAIT from any phase, once its process has ended; not counted. For each task of
  * an allocation that begins anew (alloc restart -all-tasks). 0: it waits, or is to end for good. */
 unsigned task_sm_rewind(struct task_sm *m, int64_t now_ns, const char *reason);

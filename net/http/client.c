@@ -29,7 +29,7 @@ struct exchange {
     struct http_pair *pairs;
     struct buf field, value, body;
     size_t head_bytes;
-    bool in_value, headers_done, stopped;
+    bool in_value, headers_done, stopped, enough;
     struct timer *feed; /* of a body that is a file */
     size_t fed;
 };
@@ -192,7 +192,12 @@ on_body(llhttp_t *p, const char *at, size_t n)
         }
         return 0;
     }
-    buf_put(&x->body, at, n);
+    size_t left = x->ask.body_enough ? x->ask.body_enough - x->body.len : SIZE_MAX;
+    buf_put(&x->body, at, n < left ? n : left);
+    if (n >= left) { /* the rest is of no interest */
+        x->enough = x->complete = true;
+        return HPE_PAUSED;
+    }
     return buf_error(&x->body) ? HPE_USER : 0;
 }
 
@@ -280,7 +285,7 @@ on_data(void *arg, const uint8_t *p, size_t n)
             client_stop_exchange(c, x);
     } else if (e == HPE_PAUSED && x->complete) {
         bool all = llhttp_get_error_pos(&c->parser) == (const char *)p + n;
-        client_completed(c, all && llhttp_should_keep_alive(&c->parser));
+        client_completed(c, all && !x->enough && llhttp_should_keep_alive(&c->parser));
     } else if (e != HPE_OK) {
         if (x->stopped) {
             client_stop_exchange(c, x);
@@ -382,7 +387,9 @@ put_request(struct exchange *x, struct buf *b)
     char host[ADDR_TEXT];
 
     buf_printf(b, "%s %s HTTP/1.1\r\nHost: %s\r\n", a->method, a->target,
-               x->client->addr.is_unix ? "localhost" : addr_format(&x->client->addr, host));
+               a->host                 ? a->host
+               : x->client->addr.is_unix ? "localhost"
+                                         : addr_format(&x->client->addr, host));
     for (size_t i = 0; i < a->n_headers; i++)
         buf_printf(b, "%s: %s\r\n", a->headers[i].k, a->headers[i].v);
     if (a->content_type)
@@ -493,6 +500,7 @@ http_send(struct http_client *c, const struct http_ask *ask)
     x->ask = *ask;
     x->ask.method = mem_strdup(x, ask->method);
     x->ask.target = mem_strdup(x, ask->target);
+    x->ask.host = mem_strdup(x, ask->host);
     x->ask.content_type = mem_strdup(x, ask->content_type);
     x->ask.body = ask->body && ask->body_len ? mem_dup(x, ask->body, ask->body_len) : NULL;
     struct http_pair *pairs = mem_array(x, struct http_pair, ask->n_headers);

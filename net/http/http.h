@@ -151,6 +151,8 @@ struct http_ask {
     const char *target; /* path and query, already escaped: "/v1/job/a%2Fb?pretty" */
     const struct http_pair *headers;
     size_t n_headers;
+    const char *host; /* for the header Host; NULL: the address */
+    size_t body_enough; /* the exchange is over with so many bytes of the body; 0: with all of it */
     const void *body; /* copied */
     size_t body_len;
     int body_fd; /* where `body` is NULL and body_len is not 0: a file that has so many bytes, until

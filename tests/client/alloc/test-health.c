@@ -120,7 +120,12 @@ START_TEST(judged_by_its_tasks)
             list[i] = &sm[i];
         }
         struct health_in in = {
-            list, r->n, {true, true, 10 * NS_PER_S, 60 * NS_PER_S}, T0 + r->now * NS_PER_S, T0};
+            .tasks = list,
+            .n = r->n,
+            .policy = {.judged = true, .deploy = true, .min_ns = 10 * NS_PER_S,
+                       .max_ns = 60 * NS_PER_S},
+            .now = T0 + r->now * NS_PER_S,
+            .began = T0};
         int64_t at = 0;
         enum health is = health_judge(&in, &at);
         ck_assert_msg(is == r->is, "row %zu: %d", k, (int)is);
@@ -135,6 +140,54 @@ START_TEST(judged_by_its_tasks)
 }
 END_TEST
 
+/* One task runs from T0 + 2 on. */
+START_TEST(judged_by_checks_too)
+{
+    static const struct {
+        bool off;
+        size_t checks, passing;
+        int since, now;
+        enum health is;
+        int at;
+        const char *why;
+    } table[] = {
+        {0, 0, 0, 0, 12, HEALTH_GOOD, 0, NULL},
+        {0, 2, 2, 1, 12, HEALTH_GOOD, 0, NULL},
+        {0, 2, 2, 30, 12, HEALTH_GOOD, 0, NULL}, /* by a clock that was set back since */
+        {0, 2, 2, 7, 16, HEALTH_OPEN, 17, NULL},
+        {0, 2, 2, 7, 17, HEALTH_GOOD, 0, NULL},
+        {0, 2, 1, 7, 40, HEALTH_OPEN, 60, NULL},
+        {1, 2, 1, 7, 40, HEALTH_GOOD, 0, NULL}, /* task_states */
+        {0, 2, 1, 7, 60, HEALTH_BAD, 0, "Only 1 out of 2 checks registered and passing"},
+        {0, 2, 2, 55, 60, HEALTH_BAD, 0,
+         "Services not healthy by deadline: checks passed for less than 10s"},
+    };
+    auto_mem void *ctx = mem_ctx("t");
+    for (size_t k = 0; k < ARRAY_LEN(table); k++) {
+        struct task_sm sm;
+        const struct task_sm *list[] = {&sm};
+        take(ctx, &(struct task_row){0, 0, 'r', 2}, &sm);
+        struct health_in in = {.tasks = list,
+                               .n = 1,
+                               .policy = {.judged = true, .deploy = true, .checks = !table[k].off,
+                                          .min_ns = 10 * NS_PER_S, .max_ns = 60 * NS_PER_S},
+                               .now = T0 + table[k].now * NS_PER_S,
+                               .began = T0,
+                               .checks = table[k].checks,
+                               .passing = table[k].passing,
+                               .passing_since = T0 + table[k].since * NS_PER_S};
+        int64_t at = 0;
+        enum health is = health_judge(&in, &at);
+        ck_assert_msg(is == table[k].is, "row %zu: %d", k, (int)is);
+        if (is == HEALTH_OPEN)
+            ck_assert_msg(at == T0 + table[k].at * NS_PER_S, "row %zu", k);
+        if (is == HEALTH_BAD)
+            ck_assert_msg(str_eq(health_reason(ctx, &in, 0), table[k].why), "row %zu: %s", k,
+                          str_or(health_reason(ctx, &in, 0), "none"));
+    }
+}
+END_TEST
+
 START_TEST(policy_of_the_job)
 {
     struct update_strategy u = {.min_healthy_time = {true, 1}, .healthy_deadline = {true, 2}};
@@ -143,9 +196,9 @@ START_TEST(policy_of_the_job)
     struct task_group tg = {.update = &u, .migrate = &m};
     struct allocation a = {.job = &j, .deployment_id = "d"};
     struct health_policy p = health_policy_of(&a, &tg);
-    ck_assert(p.judged && p.deploy && p.min_ns == 1 && p.max_ns == 2);
+    ck_assert(p.judged && p.deploy && p.checks && p.min_ns == 1 && p.max_ns == 2);
     u.health_check = "task_states";
-    ck_assert(health_policy_of(&a, &tg).judged);
+    ck_assert(health_policy_of(&a, &tg).judged && !health_policy_of(&a, &tg).checks);
     u.health_check = "manual";
     ck_assert(!health_policy_of(&a, &tg).judged);
     u.health_check = "checks";
@@ -222,4 +275,4 @@ START_TEST(health_is_told)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("health", 60, judged_by_its_tasks, policy_of_the_job, health_is_told)
+TEST_SUITE_TIMEOUT("health", 60, judged_by_its_tasks, judged_by_checks_too, policy_of_the_job, health_is_told)

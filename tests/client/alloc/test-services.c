@@ -80,7 +80,7 @@ fixture_service(struct fixture *f, bool of_task, const char *name, const char *p
 }
 
 static int
-fixture_make(struct fixture *f, bool of_task, struct service_registration_list *ret, struct err *e)
+fixture_make(struct fixture *f, bool of_task, struct services_made *ret, struct err *e)
 {
     f->ei.task = f->in.task = of_task ? &f->task : NULL;
     f->in.env = env_build(f, &f->ei);
@@ -154,7 +154,7 @@ START_TEST(ports_of_the_task_alone)
 {
     auto_mem void *ctx = mem_ctx("t");
     struct fixture *f = fixture_new(ctx);
-    struct service_registration_list l = {0};
+    struct services_made l = {0};
     struct err e = ERR_INIT;
     struct port *port = mem_new(f, struct port);
     *port = (struct port){.label = "db", .value = 22000};
@@ -166,8 +166,8 @@ START_TEST(ports_of_the_task_alone)
     map_put(f, f->alloc.allocated_resources->tasks, "srv")->v = r;
     fixture_service(f, true, "db", "db");
     ck_assert_msg(fixture_make(f, true, &l, &e) == 0, "%s", e.text);
-    ck_assert_str_eq(l.v[0]->address, "10.0.0.6");
-    ck_assert_int_eq(l.v[0]->port, 22000);
+    ck_assert_str_eq(l.v[0].registration->address, "10.0.0.6");
+    ck_assert_int_eq(l.v[0].registration->port, 22000);
 }
 END_TEST
 
@@ -175,7 +175,7 @@ START_TEST(registrations_of_group_and_task)
 {
     auto_mem void *ctx = mem_ctx("t");
     struct fixture *f = fixture_new(ctx);
-    struct service_registration_list l = {0};
+    struct services_made l = {0};
     struct err e = ERR_INIT;
     struct service *s = fixture_service(f, false, "web-${NOMAD_META_level}", "http");
     list_add(f, s->tags, "dc=${node.datacenter}");
@@ -185,7 +185,7 @@ START_TEST(registrations_of_group_and_task)
     ck_assert_msg(fixture_make(f, false, &l, &e) == 0, "%s", e.text);
     ck_assert_msg(fixture_make(f, true, &l, &e) == 0, "%s", e.text);
     ck_assert_uint_eq(l.n, 2);
-    const struct service_registration *r = l.v[0];
+    const struct service_registration *r = l.v[0].registration;
     ck_assert_str_eq(r->id, PREFIX "-group-front-web-gold-http");
     ck_assert_str_eq(r->service_name, "web-gold");
     ck_assert_str_eq(r->namespace, "prod");
@@ -197,7 +197,7 @@ START_TEST(registrations_of_group_and_task)
     ck_assert_str_eq(r->tags.v[1], "${NOMAD_TASK_NAME}");
     ck_assert_str_eq(r->address, "10.0.0.5");
     ck_assert_int_eq(r->port, 21000);
-    ck_assert_str_eq(l.v[1]->id, PREFIX "-srv-db-blue-raw");
+    ck_assert_str_eq(l.v[1].registration->id, PREFIX "-srv-db-blue-raw");
 }
 END_TEST
 
@@ -210,7 +210,7 @@ START_TEST(tags_of_a_canary_until_it_is_promoted)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         auto_mem void *ctx = mem_ctx("t");
         struct fixture *f = fixture_new(ctx);
-        struct service_registration_list l = {0};
+        struct services_made l = {0};
         struct err e = ERR_INIT;
         struct service *s = fixture_service(f, false, "web", "http");
         list_add(f, s->tags, "live");
@@ -219,8 +219,8 @@ START_TEST(tags_of_a_canary_until_it_is_promoted)
         f->alloc.deployment_status = mem_new(f, struct alloc_deployment_status);
         f->alloc.deployment_status->canary = rows[i].canary;
         ck_assert_msg(fixture_make(f, false, &l, &e) == 0, "%s", e.text);
-        ck_assert_uint_eq(l.v[0]->tags.n, 1);
-        ck_assert_str_eq(l.v[0]->tags.v[0], rows[i].tag);
+        ck_assert_uint_eq(l.v[0].registration->tags.n, 1);
+        ck_assert_str_eq(l.v[0].registration->tags.v[0], rows[i].tag);
     }
 }
 END_TEST
@@ -241,7 +241,7 @@ START_TEST(what_cannot_be_registered)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         auto_mem void *ctx = mem_ctx("t");
         struct fixture *f = fixture_new(ctx);
-        struct service_registration_list l = {0};
+        struct services_made l = {0};
         struct err e = ERR_INIT;
         fixture_service(f, false, rows[i].name, rows[i].port);
         ck_assert_int_lt(fixture_make(f, false, &l, &e), 0);
@@ -250,7 +250,7 @@ START_TEST(what_cannot_be_registered)
     }
     auto_mem void *ctx = mem_ctx("t");
     struct fixture *f = fixture_new(ctx);
-    struct service_registration_list l = {0};
+    struct services_made l = {0};
     struct err e = ERR_INIT;
     fixture_service(f, false, "web", "http");
     fixture_service(f, false, "${NOMAD_JOB_ID}", "http");
@@ -270,9 +270,10 @@ START_TEST(checks_are_resolved_but_for_their_body)
     list_add(f, values, "${COLOR}");
     map_put(f, c->header, "X-${COLOR}")->v = values;
     list_add(f, s->checks, c);
-    f->ei.task = f->in.task = &f->task;
-    f->in.env = env_build(f, &f->ei);
-    const struct service *r = services_resolve(f, &f->in, s);
+    struct services_made l = {0};
+    struct err e = ERR_INIT;
+    ck_assert_msg(fixture_make(f, true, &l, &e) == 0, "%s", e.text);
+    const struct service *r = l.v[0].block;
     ck_assert_str_eq(r->checks.v[0]->name, "blue");
     ck_assert_str_eq(r->checks.v[0]->path, "/blue");
     ck_assert_str_eq(r->checks.v[0]->body, "${COLOR}");

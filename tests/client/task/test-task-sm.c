@@ -318,6 +318,32 @@ START_TEST(operator_restart_is_not_counted)
 }
 END_TEST
 
+START_TEST(an_end_by_a_check_is_a_failure)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct task_sm m = machine(ctx);
+    ck_assert_uint_eq(task_sm_unhealthy(&m, T0, "too early"), 0);
+    run(&m, T0);
+    int64_t attempts = m.cfg.attempts;
+    for (int64_t i = 1; i <= attempts; i++) {
+        ck_assert(task_sm_unhealthy(&m, T0 + i, "healthcheck: check \"c\" unhealthy") &
+                  TASK_ACT_SIGNAL);
+        ck_assert_uint_eq(task_sm_unhealthy(&m, T0 + i, "again"), 0);
+        end(&m, T0 + i, 0); /* how it went does not matter */
+        ck_assert_int_eq(m.t->phase, TASK_DELAY);
+        ck_assert_int_eq(m.t->attempts, i);
+        ck_assert(!m.t->restart && !m.t->unhealthy);
+        task_sm_timer(&m, T0 + i);
+        ck_assert_int_eq(m.t->phase, TASK_LAUNCHING);
+        task_sm_started(&m, T0 + i, T0 + i);
+    }
+    task_sm_unhealthy(&m, T0 + 9, "once more");
+    end(&m, T0 + 9, 0);
+    ck_assert_int_eq(m.t->phase, TASK_DEAD);
+    ck_assert(m.t->state->failed);
+}
+END_TEST
+
 START_TEST(kill_wins_over_restart)
 {
     auto_mem void *ctx = mem_ctx("t");
@@ -442,6 +468,7 @@ TEST_SUITE("task_sm", batch_success_ends, service_success_restarts, attempts_run
            mode_delay_waits_for_the_window, a_clock_that_was_set_back, no_attempts,
            jitter_is_at_most_a_quarter, roles, kill_sequence, shutdown_delay_comes_first, clock_set_back,
            kill_before_start_and_in_delay, kill_while_launching, operator_restart_is_not_counted,
+           an_end_by_a_check_is_a_failure,
            kill_wins_over_restart, start_failures, an_end_that_is_not_its_own_is_not_counted,
            what_was_asked_for_wins_over_the_machine, events_are_bounded,
            late_inputs_do_nothing, survives_the_disk)
