@@ -691,6 +691,13 @@ client_each_live(struct client *c, client_alloc_fn *fn, void *arg)
             fn(arg, ar->a.rec->alloc);
 }
 
+const struct check_result_list *
+client_alloc_checks(const struct client *c, const char *alloc_id)
+{
+    const struct alloc_runner *ar = alloc_runner_find(&c->allocs, alloc_id);
+    return ar ? &ar->a.rec->checks : NULL;
+}
+
 int
 client_alloc_stats(struct client *c, const void *ctx, const char *alloc_id, const char *task,
                    struct alloc_resource_usage **ret, struct err *e)

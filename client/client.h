@@ -116,6 +116,10 @@ void client_gc(struct client *c, client_done *done, void *arg);
  * registered again. */
 void client_meta_apply(struct client *c, const struct value *meta, client_done *done, void *arg);
 
+/* Returns the results of the checks of an allocation's services, valid until the next turn of the
+ * loop; NULL: it is not here. */
+const struct check_result_list *client_alloc_checks(const struct client *c, const char *alloc_id);
+
 /* --- statistics: quick reads of /proc and cgroup files, answered at once --- */
 /* `task` NULL or "": all tasks. What the kernel does not tell is absent from `Measured`. */
 int client_alloc_stats(struct client *c, const void *ctx, const char *alloc_id, const char *task,

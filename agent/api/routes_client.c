@@ -316,6 +316,27 @@ alloc_stats(struct request *a)
         reply_json(a, &type_alloc_resource_usage, u);
 }
 
+/* Answers a map by id. */
+static void
+alloc_checks(struct request *a)
+{
+    struct buf b = BUF_INIT(64 << 20);
+
+    if (!request_reaches_alloc(a))
+        return;
+    const struct check_result_list *l = client_alloc_checks(a->api->client, a->id);
+    buf_putc(&b, '{');
+    for (size_t i = 0; l != NULL && i < l->n; i++) {
+        if (i > 0)
+            buf_putc(&b, ',');
+        json_put_string(&b, l->v[i]->id, strlen(l->v[i]->id));
+        buf_putc(&b, ':');
+        json_encode(&b, &type_check_result, l->v[i], 0);
+    }
+    buf_putc(&b, '}');
+    reply_text(a, &b, "application/json");
+}
+
 /* True: this node is meant. Otherwise the request is forwarded or answered. */
 static bool
 own_node(struct request *a, const char *node)
@@ -388,6 +409,8 @@ const struct route routes_client[] = {
     {VERB_GET | VERB_UNSAFE | VERB_SESSION, "/v1/client/allocation/", "/exec", alloc_exec, 0,
      "alloc-exec"},
     {VERB_ANY, "/v1/client/allocation/", "/stats", alloc_stats, 0, "read-job"},
+    {VERB_GET, "/v1/client/allocation/", "/checks", alloc_checks, 0, "read-job"},
+    {VERB_GET, "/v1/allocation/", "/checks", alloc_checks, 0, "read-job"},
     {VERB_ANY | VERB_UNSAFE, "/v1/client/allocation/", "/restart", alloc_restart, 0,
      "alloc-lifecycle"},
     {VERB_ANY | VERB_UNSAFE, "/v1/client/allocation/", "/gc", alloc_gc, 0,

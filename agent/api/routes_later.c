@@ -22,8 +22,6 @@ static const struct {
     /* nodes */
     {VERB_ANY, "/v1/client/identity", "", "the identity of a node"},
     /* allocations, evaluations, deployments */
-    {VERB_ANY, "/v1/allocation/", "/checks", "checks of services"},
-    {VERB_ANY, "/v1/client/allocation/", "/checks", "checks of services"},
     {VERB_ANY, "/v1/client/allocation/", "/snapshot", "migrating an ephemeral disk"},
     {VERB_GET, "/v1/client/allocation/", "/pause", "the schedule of a task"},
     /* the agent */

@@ -566,6 +566,9 @@ START_TEST(client_routes)
     ck_assert_int_eq(status("PUT", "/v1/client/allocation/" FAKE_ALLOC "/signal",
                             "{\"Signal\":\"SIGNOPE\"}"), 400);
     ck_assert_int_eq(status("GET", "/v1/client/allocation/" FAKE_ALLOC "/stats", NULL), 200);
+    ck_assert_int_eq(status("GET", "/v1/client/allocation/" FAKE_ALLOC "/checks", NULL), 200);
+    ck_assert_msg(strncmp(got.body, "{\"abc\":{\"ID\":\"abc\",", 18) == 0, "%s", got.body);
+    ck_assert_int_eq(status("GET", "/v1/allocation/" FAKE_ALLOC "/checks", NULL), 200);
 }
 END_TEST
 
@@ -678,8 +681,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
     /* clang-format off */
     static const char *const gets[] = {
         "jobs/statuses", "job/x/scale", "job/x/actions", "job/x/action",
-        "job/a/b/scale", "allocation/x/checks",
-        "client/allocation/x/checks", "client/allocation/x/snapshot", "client/allocation/x/pause",
+        "job/a/b/scale", "client/allocation/x/snapshot", "client/allocation/x/pause",
         "client/identity", "agent/monitor", "agent/monitor/export", "agent/host",
         "agent/schedulers", "agent/schedulers/config", "agent/pprof/cmdline", "event/stream",
         "vars", "var/a/b", "scaling/policies", "scaling/policy/x",
