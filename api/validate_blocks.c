@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "api/artifact/artifact.h"
 #include "api/children.h"
 #include "api/drivers.h"
 #include "api/limits.h"
@@ -270,6 +271,15 @@ validate_blocks_artifact(const struct check *c, const struct task_artifact *a)
 {
     if (str_empty(a->getter_source))
         validate_blocks_complain(c, "artifact: the source is missing");
+    struct artifact_source s;
+    struct err e = ERR_INIT;
+    auto_mem void *tmp = mem_ctx("artifact");
+    const char *source = str_or(a->getter_source, "");
+    if (!validate_blocks_interpolated(source) &&
+        artifact_parse(tmp, source, &a->getter_options, &s, &e) == 0)
+        (void)artifact_supported(&s, &e);
+    if (!str_empty(source) && e.code != 0)
+        validate_blocks_complain(c, "artifact: %s", e.text);
     if (!ONE_OF(a->getter_mode, "any", "file", "dir"))
         validate_blocks_complain(c, "artifact: mode \"%s\" is not any, file or dir",
                                  a->getter_mode);

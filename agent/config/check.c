@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agent/guard.h"
+#include "api/artifact/artifact.h"
 #include "api/drivers.h"
 #include "api/pool.h"
 #include "api/terms.h"
@@ -251,6 +252,20 @@ check_options(const struct str_map *options, struct err *e)
 }
 
 static int
+check_artifact(const struct agent_artifact *a, struct err *e)
+{
+    int64_t v;
+    if (a->http_read_timeout < 0)
+        return err_set(e, -ERR_INVALID, "client.artifact.http_read_timeout is negative");
+    if (!str_empty(a->http_max_size) && artifact_size(a->http_max_size, &v, e) < 0)
+        return err_prefix(e, "client.artifact.http_max_size");
+    if (!str_empty(a->decompression_size_limit) &&
+        artifact_size(a->decompression_size_limit, &v, e) < 0)
+        return err_prefix(e, "client.artifact.decompression_size_limit");
+    return 0;
+}
+
+static int
 check_client(struct looking *k)
 {
     const struct agent_client *c = k->c->client;
@@ -278,6 +293,9 @@ check_client(struct looking *k)
                        "client.drain_on_shutdown: force and deadline exclude each other");
     if (c->drain && c->drain->deadline.set && c->drain->deadline.v < 0)
         return err_set(e, -ERR_INVALID, "client.drain_on_shutdown.deadline is negative");
+    r = c->artifact ? check_artifact(c->artifact, e) : 0;
+    if (r < 0)
+        return r;
     for (size_t i = 0; i < c->meta.n; i++)
         if (str_empty(c->meta.v[i].k) || strpbrk(c->meta.v[i].k, " {}$\"\n"))
             return err_set(e, -ERR_INVALID,

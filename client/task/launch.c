@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/artifact/artifact.h"
 #include "api/away.h"
 #include "client/task/env.h"
 #include "client/task/launch.h"
@@ -275,6 +276,17 @@ launch_user(const void *ctx, struct task_runner *tr)
     struct err e = ERR_INIT; /* a bad config fails the launch itself */
     (void)launch_prepare(p, tr, p, &e);
     return p->in.user;
+}
+
+struct env *
+launch_env(const void *ctx, struct task_runner *tr, struct artifact_dirs *dirs, struct err *e)
+{
+    struct prepared *p = mem_new(ctx, struct prepared);
+    if (launch_prepare(p, tr, p, e) < 0)
+        return NULL;
+    *dirs = (struct artifact_dirs){
+        .alloc = p->ei.alloc_dir, .task = p->ei.task_dir, .secrets = p->ei.secrets_dir};
+    return p->env;
 }
 
 /* The disks of its limits, by number: "/dev/sda" is the agent's, not the warden's, to look at. */

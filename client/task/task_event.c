@@ -88,6 +88,7 @@ display_simple(const struct task_event *ev)
         {TASK_EVENT_DRIVER, ev->driver_message, ""},
         {TASK_EVENT_DRIVER_FAILURE, ev->driver_error, "Failed to start task"},
         {TASK_EVENT_SETUP_FAILURE, ev->setup_error, "Task setup failed"},
+        {TASK_EVENT_ARTIFACT_FAILURE, ev->download_error, "Failed to download artifacts"},
         {TASK_EVENT_VALIDATION, ev->validation_error, "Validation of task failed"},
         {TASK_EVENT_STARTED, NULL, "Task started by client"},
         {TASK_EVENT_NOT_RESTARTING, ev->restart_reason, "Task exceeded restart policy"},

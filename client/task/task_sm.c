@@ -341,6 +341,9 @@ task_sm_start_failed(struct task_sm *m, int64_t now_ns, uint64_t rnd, const char
     } else if (strcmp(type, TASK_EVENT_VALIDATION) == 0) {
         ev->validation_error = mem_strdup(ev, why);
         task_event_detail(ev, "validation_error", "%s", why);
+    } else if (strcmp(type, TASK_EVENT_ARTIFACT_FAILURE) == 0) {
+        ev->download_error = mem_strdup(ev, why);
+        task_event_detail(ev, "download_error", "%s", why);
     } else {
         ev->setup_error = mem_strdup(ev, why);
         task_event_detail(ev, "setup_error", "%s", why);

@@ -99,7 +99,8 @@ struct client_task *task_sm_new_record(const void *ctx, const char *name, int64_
 unsigned task_sm_start(struct task_sm *m, int64_t now_ns);
 /* The process runs (since started_ns): after a launch or an adoption. */
 unsigned task_sm_started(struct task_sm *m, int64_t now_ns, int64_t started_ns);
-/* The task could not be started. `type` is TASK_EVENT_DRIVER_FAILURE or TASK_EVENT_SETUP_FAILURE.
+/* The task could not be started. `type` is TASK_EVENT_DRIVER_FAILURE, TASK_EVENT_SETUP_FAILURE
+ * and the like.
  * `rnd` here and below: 64 random bits for the jitter of the delay. */
 unsigned task_sm_start_failed(struct task_sm *m, int64_t now_ns, uint64_t rnd, const char *type,
                               const char *why, bool recoverable);
@@ -144,6 +145,8 @@ bool task_sm_unwanted(const struct client_task *t);
 #define TASK_RESTART_POLICY "Restart within policy" /* the reason that goes without saying */
 #define TASK_EVENT_DRIVER_FAILURE "Driver Failure"
 #define TASK_EVENT_SETUP_FAILURE "Setup Failure"
+#define TASK_EVENT_ARTIFACTS "Downloading Artifacts"
+#define TASK_EVENT_ARTIFACT_FAILURE "Failed Artifact Download"
 #define TASK_EVENT_VALIDATION "Failed Validation"
 #define TASK_EVENT_STARTED "Started"
 #define TASK_EVENT_TERMINATED "Terminated"

@@ -114,6 +114,12 @@ static const struct seccomp_cond internet_only[] = {
     {.arg = 2, .low32 = true, .mask = UINT32_MAX, .value = NETLINK_ROUTE},
 };
 
+/* Connected, and for ever to each other: libraries wake their threads by them. */
+static const struct seccomp_cond stream_pairs[] = {
+    {.arg = 0, .low32 = true, .more = true, .mask = UINT32_MAX, .value = AF_UNIX},
+    {.arg = 1, .low32 = true, .mask = 0xf, .value = SOCK_STREAM},
+};
+
 static bool
 helper_rule(const char *name)
 {
@@ -132,7 +138,7 @@ seccomp_compile_helper(const void *ctx, struct seccomp_program *ret, struct err 
 {
     const struct seccomp_profile *p = seccomp_profile_default();
     auto_mem void *tmp = mem_ctx("seccomp");
-    struct seccomp_rule *rules = mem_array(tmp, struct seccomp_rule, p->n_rules + 2);
+    struct seccomp_rule *rules = mem_array(tmp, struct seccomp_rule, p->n_rules + 3);
     size_t n = 0;
     for (size_t i = 0; i < p->n_rules; i++)
         if (helper_rule(p->rules[i].name))
@@ -145,6 +151,10 @@ seccomp_compile_helper(const void *ctx, struct seccomp_program *ret, struct err 
                                        .verdict = SECCOMP_V_ALLOW,
                                        .conds = internet_only,
                                        .n_conds = ARRAY_LEN(internet_only)};
+    rules[n++] = (struct seccomp_rule){.name = "socketpair",
+                                       .verdict = SECCOMP_V_ALLOW,
+                                       .conds = stream_pairs,
+                                       .n_conds = ARRAY_LEN(stream_pairs)};
     const struct seccomp_profile own = {.name = "helper", .rules = rules, .n_rules = n};
     return seccomp_compile(ctx, &own, ret, e);
 }

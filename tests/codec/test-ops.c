@@ -121,7 +121,7 @@ START_TEST(fields_without_effect_are_named)
     codec_list_later(ctx, &type_job, j, &found);
     ck_assert_uint_eq(found.n, 2);
     ck_assert_str_eq(found.v[0], "group \"web\": scaling");
-    ck_assert_str_eq(found.v[1], "group \"web\": task \"x\": template, artifact");
+    ck_assert_str_eq(found.v[1], "group \"web\": task \"x\": template");
 }
 END_TEST
 

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The source of an artifact, `[force::]url[//subdir][?query]` with its options, as go-getter reads
+ * it: how it is fetched, and the parameters that are ours and not the server's. Pure.
+ */
+#ifndef PADDOCK_API_ARTIFACT_ARTIFACT_H
+#define PADDOCK_API_ARTIFACT_ARTIFACT_H
+
+#include "codec/codec.h"
+#include "common/err.h"
+
+enum artifact_kind {
+    ARTIFACT_HTTP, /* https too */
+    ARTIFACT_GIT,
+    ARTIFACT_HG,
+    ARTIFACT_S3,
+    ARTIFACT_GCS,
+    ARTIFACT_FILE,
+    ARTIFACT_OTHER, /* no scheme that is known */
+};
+
+enum { ARTIFACT_SOURCE_MAX = 8192, ARTIFACT_DEPTH_MAX = 64, ARTIFACT_NAME_MAX = 255 };
+
+struct artifact_source { /* owned by the ctx of the call; texts are never NULL */
+    enum artifact_kind kind;
+    const char *url;      /* as it is sent: without force, subdir and our parameters */
+    const char *subdir;   /* of what is fetched; "": all */
+    const char *archive;  /* one of artifact_suffixes; "": by the name; "false": none */
+    const char *checksum; /* "": none */
+    const char *filename; /* asked for, else the last part of the path; "": a directory's path */
+};
+
+/* `options` NULL: none. -ERR_INVALID. */
+int artifact_parse(const void *ctx, const char *source, const struct str_map *options,
+                   struct artifact_source *ret, struct err *e);
+/* Refuses, by name and with what helps, a source that is not fetched here. */
+int artifact_supported(const struct artifact_source *s, struct err *e);
+/* Reads "100GB", "512 MiB", "1000" as bytes; 0 is no limit (INT64_MAX). -ERR_INVALID. */
+int artifact_size(const char *text, int64_t *ret, struct err *e);
+/* Returns the longest suffix of an archive that `name` has, without the dot; NULL: it is none. */
+const char *artifact_suffix(const char *name);
+/* Says whether the suffix is of a single compressed file, not of a tree. */
+bool artifact_single(const char *suffix);
+
+/* A destination below the directories of an allocation. `path` as a job has it, with variables
+ * replaced; the three directories as the task sees them. *shared: below that of all tasks, else the
+ * task's. *ret has plain components, "" for the directory itself. -ERR_INVALID: it leads
+ * elsewhere. */
+struct artifact_dirs {
+    const char *alloc, *task, *secrets; /* NOMAD_ALLOC_DIR and so on */
+};
+int artifact_place(const void *ctx, const char *path, const struct artifact_dirs *dirs,
+                   bool *shared, const char **ret, struct err *e);
+
+enum artifact_hash { ARTIFACT_MD5, ARTIFACT_SHA1, ARTIFACT_SHA256, ARTIFACT_SHA512 };
+struct artifact_checksum {
+    enum artifact_hash hash;
+    char hex[129];    /* lower case */
+    const char *file; /* the sums are in the file at this URL, and `hex` is empty; NULL */
+};
+/* "TYPE:HEX", "HEX", "file:URL". */
+int artifact_checksum(const void *ctx, const char *text, struct artifact_checksum *ret,
+                      struct err *e);
+/* Finds the sum of the file `name` in a text of lines `HASH  NAME`, `HASH *NAME`,
+ * `TYPE (NAME) = HASH` or a bare hash. -ERR_NOT_FOUND. */
+int artifact_find_sum(const char *text, const char *name, struct artifact_checksum *ret,
+                      struct err *e);
+const char *artifact_hash_name(enum artifact_hash h); /* "sha256", as OpenSSL has it too */
+
+#endif

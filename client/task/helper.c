@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See helper.h. The report waits in the socket until the exit socket tells the end: then nothing of
+ * the program is left, and what it has made is whole or not there.
+ */
+#include "client/task/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "client/task/launch.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "isolation/launch/helper.h"
+
+enum { AGAIN_MS = 500, REPORT_MAX = 64 * 1024 };
+
+struct helper { /* a talloc context */
+    struct task_runner *tr;
+    struct ground *g;
+    struct helper_request *request;
+    uint8_t *packet;
+    size_t n;
+    helper_done *done;
+    void *arg;
+    int talk, exit; /* -1 */
+    struct watch *watch; /* of exit */
+    struct timer *again;
+    bool asking; /* the warden's answer is to come */
+    bool cancelled;
+};
+
+static void helper_ask(struct helper *h);
+
+static void
+helper_close(struct helper *h)
+{
+    watch_stop(TAKE(h->watch));
+    fd_close(&h->talk);
+    fd_close(&h->exit);
+}
+
+static void
+helper_free(struct helper *h)
+{
+    struct ground *g = h->g;
+    helper_close(h);
+    timer_stop(TAKE(h->again));
+    talloc_free(h);
+    hold_release(&g->hold);
+}
+
+static void
+helper_tell(struct helper *h, const struct err *e, const void *p, size_t n)
+{
+    helper_done *done = h->done;
+    void *arg = h->arg;
+    helper_close(h);
+    done(arg, e, p, n);
+    helper_free(h);
+}
+
+static void
+on_again(void *arg)
+{
+    struct helper *h = arg;
+    h->again = NULL;
+    helper_ask(h);
+}
+
+static void
+ask_again(struct helper *h)
+{
+    helper_close(h);
+    h->again = timer_start(h->g->loop, AGAIN_MS, on_again, h);
+}
+
+static void
+helper_explain(const struct helper_end *x, const struct helper_request *q, struct err *e)
+{
+    if (x->cause == HELPER_DEADLINE)
+        err_set(e, -ERR_TIMEOUT, "it took longer than %lld s", (long long)(q->deadline_ms / 1000));
+    else if (x->cause == HELPER_MEMORY)
+        err_set(e, -ERR_LIMIT, "it needed more than %lld MiB of memory",
+                (long long)(q->memory_max >> 20));
+    else if (x->cause == HELPER_NOT_RUN)
+        err_errno(e, x->error, "the helper \"%s\" did not start: %.47s", q->program, x->step);
+    else if (x->signal != 0)
+        err_set(e, -ERR_INTERNAL, "the helper \"%s\" was ended by signal %d", q->program,
+                x->signal);
+    else
+        err_set(e, -ERR_INTERNAL, "the helper \"%s\" ended with status %d and said nothing",
+                q->program, x->code);
+}
+
+static void
+on_exit_told(void *arg, int fd, unsigned events)
+{
+    struct helper *h = arg;
+    struct helper_end x = {0};
+    struct err e = ERR_INIT;
+    (void)events;
+    ssize_t n = recv(fd, &x, sizeof(x), MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n != sizeof(x)) { /* the warden is gone, and the program with it */
+        ask_again(h);
+        return;
+    }
+    x.step[sizeof(x.step) - 1] = '\0';
+    auto_mem void *tmp = mem_ctx("report");
+    uint8_t *p = mem_array(tmp, uint8_t, REPORT_MAX);
+    ssize_t k = recv(h->talk, p, REPORT_MAX, MSG_DONTWAIT);
+    if (x.cause == HELPER_ENDED && x.signal == 0 && x.code == 0 && k > 0) {
+        helper_tell(h, NULL, p, (size_t)k);
+        return;
+    }
+    helper_explain(&x, h->request, &e);
+    helper_tell(h, &e, NULL, 0);
+}
+
+static int
+helper_begin(struct helper *h, struct warden_reply *r, struct err *e)
+{
+    h->talk = TAKE_FD(r->helper);
+    h->exit = TAKE_FD(r->exit);
+    if (h->talk < 0 || h->exit < 0)
+        return err_set(e, -ERR_INTERNAL, "the warden sent no descriptors of the helper's");
+    (void)fcntl(h->talk, F_SETFL, O_NONBLOCK);
+    (void)fcntl(h->exit, F_SETFL, O_NONBLOCK);
+    if (send(h->talk, h->packet, h->n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EPIPE)
+        return err_errno(e, errno, "send the helper its request");
+    h->watch = watch_fd(h->g->loop, h->exit, WATCH_READ, on_exit_told, h);
+    return h->watch == NULL ? err_set(e, -ERR_INTERNAL, "the helper cannot be watched") : 0;
+}
+
+static void
+on_helper(void *arg, const struct err *e, struct warden_reply *r)
+{
+    struct helper *h = arg;
+    struct err own = ERR_INIT;
+    h->asking = false;
+    if (h->cancelled) {
+        helper_free(h); /* the reply's descriptors are closed, which ends the program */
+        return;
+    }
+    if (e != NULL &&
+        (e->code == -ERR_UNAVAILABLE || e->code == -ERR_CLOSED || e->code == -ERR_BUSY))
+        ask_again(h);
+    else if (e != NULL)
+        helper_tell(h, e, NULL, 0);
+    else if (helper_begin(h, r, &own) < 0)
+        helper_tell(h, &own, NULL, 0);
+}
+
+static void
+helper_ask(struct helper *h)
+{
+    struct task_runner *tr = h->tr;
+    auto_mem void *tmp = mem_ctx("helper");
+    const struct warden_task task = {
+        tr->sm.t->name, (char *)(uintptr_t)launch_user(tmp, tr), tr->task->driver};
+    h->asking = true;
+    warden_helper(h->g->warden, tr->ar->id, &task, h->request, on_helper, h);
+}
+
+struct helper *
+helper_run(struct task_runner *tr, const struct helper_request *q, const void *p, size_t n,
+           helper_done *done, void *arg)
+{
+    struct helper *h = mem_new(NULL, struct helper);
+    ASSERT(n > 0 && tr->ar->g->warden != NULL);
+    *h = (struct helper){.tr = tr, .g = tr->ar->g, .n = n, .done = done, .arg = arg};
+    h->talk = h->exit = -1;
+    h->request = codec_clone(h, &type_helper_request, q);
+    h->packet = mem_dup(h, p, n);
+    hold_take(&h->g->hold);
+    helper_ask(h);
+    return h;
+}
+
+void
+helper_cancel(struct helper *h)
+{
+    if (h == NULL)
+        return;
+    h->cancelled = true;
+    helper_close(h);
+    timer_stop(TAKE(h->again));
+    if (!h->asking)
+        helper_free(h);
+}

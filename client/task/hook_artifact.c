@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The artifacts of a task, one after the other before its first start: each is a helper's
+ * (paddock-fetch), which puts it into its place whole. Once: what the task makes of them stays over
+ * its restarts. An agent that starts again fetches what was not all there, again.
+ */
+#include <string.h>
+
+#include "api/artifact/artifact.h"
+#include "client/task/env.h"
+#include "client/task/handle.h"
+#include "client/task/helper.h"
+#include "client/task/launch.h"
+#include "common/buf.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+enum {
+    FETCH_MEMORY = 256 << 20,
+    FETCH_THREADS = 16,
+    FETCH_REQUEST_MAX = 200 * 1024,
+    FETCH_LEAST_MS = 1800000, /* until one is given up, or the time without a byte, */
+    FETCH_MORE_MS = 60000,    /* and this */
+};
+
+struct artifact_hook {
+    struct task_runner *tr;
+    struct helper *helper; /* at work */
+    size_t at;             /* which one: a new attempt goes on with it */
+    bool busy;
+};
+
+static void artifact_next(struct artifact_hook *h);
+
+static uint64_t
+artifacts_key(const struct task *t)
+{
+    uint64_t key = 0;
+    for (size_t i = 0; i < t->artifacts.n; i++)
+        key = key * 31 + codec_hash(&type_task_artifact, t->artifacts.v[i], 0);
+    return key != 0 ? key : 1;
+}
+
+/* Leaves out the query, which may hold a secret. */
+static const char *
+shown_source(const void *ctx, const struct task_artifact *a)
+{
+    const char *s = str_or(a->getter_source, "");
+    return mem_strndup(ctx, s, strcspn(s, "?"));
+}
+
+static void
+artifact_failed(struct artifact_hook *h, const char *why, bool recoverable)
+{
+    auto_mem void *tmp = mem_ctx("artifact");
+    struct task_runner *tr = h->tr;
+    const struct task_artifact *a = tr->task->artifacts.v[h->at];
+    char *text = mem_printf(tmp, "failed to download artifact \"%.300s\": %s",
+                            shown_source(tmp, a), why);
+    str_tame(text, false);
+    tr->up->failed(tr, TASK_EVENT_ARTIFACT_FAILURE, text, recoverable);
+}
+
+static void
+on_fetched(void *arg, const struct err *e, const void *p, size_t n)
+{
+    struct artifact_hook *h = arg;
+    auto_mem void *tmp = mem_ctx("fetched");
+    struct err own = ERR_INIT;
+    void *v = NULL;
+    h->helper = NULL;
+    if (e == NULL &&
+        mp_decode(tmp, &type_fetch_report, SLICE(p, n), BUDGET(FETCH_REQUEST_MAX), &v, &own) < 0)
+        e = &own;
+    if (e != NULL) {
+        artifact_failed(h, e->text, true);
+        return;
+    }
+    const struct fetch_report *report = v;
+    if (!str_empty(report->error)) {
+        artifact_failed(h, report->error, !report->final);
+        return;
+    }
+    log_info("client", "artifact fetched", "alloc_id", h->tr->ar->id, "task", h->tr->sm.t->name,
+             "bytes", LOG_I64(report->bytes), NULL);
+    h->at++;
+    artifact_next(h);
+}
+
+static int
+make_request(const void *ctx, struct task_runner *tr, const struct task_artifact *a,
+             struct fetch_request *ret, struct err *e)
+{
+    struct artifact_source s;
+    struct str_map options = {0};
+    struct artifact_dirs dirs;
+    struct env *env = launch_env(ctx, tr, &dirs, e);
+    if (env == NULL)
+        return e->code;
+    for (size_t i = 0; i < a->getter_options.n; i++)
+        str_map_set(ctx, &options, env_interpolate(ctx, env, a->getter_options.v[i].k),
+                    env_interpolate(ctx, env, str_or(a->getter_options.v[i].v, "")));
+    for (size_t i = 0; i < a->getter_headers.n; i++)
+        str_map_set(ctx, &ret->headers, env_interpolate(ctx, env, a->getter_headers.v[i].k),
+                    env_interpolate(ctx, env, str_or(a->getter_headers.v[i].v, "")));
+    int r = artifact_parse(ctx, env_interpolate(ctx, env, str_or(a->getter_source, "")), &options,
+                           &s, e);
+    if (r == 0)
+        r = artifact_supported(&s, e);
+    if (r == 0)
+        r = artifact_place(ctx, env_interpolate(ctx, env, str_or(a->relative_dest, "local/")),
+                           &dirs, &ret->shared, &ret->path, e);
+    if (r == 0)
+        r = env_check(env, e);
+    ret->source = s.url;
+    ret->archive = s.archive;
+    ret->checksum = s.checksum;
+    ret->filename = s.filename;
+    ret->subdir = s.subdir;
+    ret->mode = str_or(a->getter_mode, "any");
+    ret->insecure = a->getter_insecure.v;
+    return r;
+}
+
+/* Fills in the operator's limits, or Nomad's defaults. */
+static int
+put_limits(const struct task_runner *tr, struct fetch_request *q, struct err *e)
+{
+    static const struct agent_artifact none;
+    const struct agent_client *c = tr->ar->g->cfg.agent;
+    const struct agent_artifact *a = c != NULL && c->artifact != NULL ? c->artifact : &none;
+    q->files_max = a->decompression_file_count_limit.set ? a->decompression_file_count_limit.v
+                                                         : 4096;
+    q->files_max = q->files_max > 0 ? q->files_max : INT64_MAX;
+    q->idle_ms = (a->http_read_timeout > 0 ? a->http_read_timeout : 30 * 60 * NS_PER_S) / NS_PER_MS;
+    int r = artifact_size(str_or(a->http_max_size, "100GB"), &q->bytes_max, e);
+    return r == 0 ? artifact_size(str_or(a->decompression_size_limit, "100GB"), &q->unpacked_max, e)
+                  : r;
+}
+
+static void
+artifact_next(struct artifact_hook *h)
+{
+    struct task_runner *tr = h->tr;
+    auto_mem void *tmp = mem_ctx("fetch");
+    struct fetch_request q = {0};
+    struct err e = ERR_INIT;
+    if (h->at == tr->task->artifacts.n) {
+        tr->sm.t->artifacts = artifacts_key(tr->task); /* durable with the next change */
+        tr->up->go_on(tr);
+        return;
+    }
+    int r = make_request(tmp, tr, tr->task->artifacts.v[h->at], &q, &e);
+    if (r == 0)
+        r = put_limits(tr, &q, &e);
+    auto_buf struct buf b = BUF_INIT(FETCH_REQUEST_MAX);
+    mp_encode(&b, &type_fetch_request, &q);
+    if (r == 0 && buf_error(&b) < 0)
+        r = err_set(&e, -ERR_LIMIT, "its source, options and headers are too long");
+    if (r < 0) {
+        artifact_failed(h, e.text, false);
+        return;
+    }
+    int64_t most = q.idle_ms > FETCH_LEAST_MS ? q.idle_ms : FETCH_LEAST_MS;
+    int64_t file = q.bytes_max > q.unpacked_max ? q.bytes_max : q.unpacked_max;
+    const struct helper_request run = {
+        .program = "fetch",
+        .network = true,
+        .memory_max = FETCH_MEMORY,
+        .pids_max = FETCH_THREADS,
+        .file_max = file,
+        .deadline_ms = most + FETCH_MORE_MS < WARDEN_HELPER_MS_MAX ? most + FETCH_MORE_MS
+                                                                   : WARDEN_HELPER_MS_MAX};
+    h->helper = helper_run(tr, &run, b.data, b.len, on_fetched, h);
+}
+
+static bool
+hook_artifact_prestart(struct task_runner *tr)
+{
+    struct artifact_hook *h = tr->hook.artifact;
+    if (tr->task->artifacts.n == 0 || tr->sm.t->artifacts == artifacts_key(tr->task))
+        return true;
+    if (h == NULL) {
+        h = tr->hook.artifact = mem_new(tr->ar->rec, struct artifact_hook);
+        h->tr = tr;
+    }
+    if (h->helper != NULL || h->busy)
+        return false;
+    if (tr->ar->g->warden == NULL) {
+        tr->up->failed(tr, TASK_EVENT_ARTIFACT_FAILURE,
+                       "the warden is not running: nothing is downloaded", false);
+        return false;
+    }
+    h->at = h->at < tr->task->artifacts.n ? h->at : 0; /* a job may have been updated */
+    h->busy = true; /* what the event is told may ask again */
+    tr->act(tr, task_sm_note(&tr->sm, clock_civil_ns(), TASK_EVENT_ARTIFACTS,
+                             "Client is downloading artifacts"));
+    h->busy = false;
+    artifact_next(h);
+    return false;
+}
+
+static void
+hook_artifact_stop(struct task_runner *tr)
+{
+    if (tr->hook.artifact)
+        helper_cancel(TAKE(tr->hook.artifact->helper));
+}
+
+const struct task_hook task_hook_artifact = {.prestart = hook_artifact_prestart,
+                                             .stop = hook_artifact_stop};

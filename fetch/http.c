@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fetch/http.h"
+
+#include <arpa/inet.h>
+#include <curl/curl.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/duration.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+enum { REDIRECTS_MAX = 10, CONNECT_MS = 30000, HEADERS_MAX = 1 << 20 };
+
+struct http_get {
+    const struct http_wish *wish;
+    int fd;
+    int64_t bytes;
+    int64_t header_bytes;
+    bool too_large;
+    bool refused;     /* the address */
+    bool final;       /* no use in trying again */
+    const char *next; /* where it is to be asked instead; owned by ctx; NULL: nowhere */
+    int error;        /* of writing; positive errno */
+    char address[INET6_ADDRSTRLEN];
+};
+
+static bool
+address_refused(struct http_get *g, const struct sockaddr *sa)
+{
+    static const struct in6_addr amazon = {
+        .s6_addr = {0xfd, 0, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54}}; /* fd00:ec2::254 */
+    struct in_addr v4 = {0};
+    bool is4 = sa->sa_family == AF_INET;
+    const struct sockaddr_in6 *s6 = (const void *)sa;
+    if (is4) {
+        v4 = ((const struct sockaddr_in *)(const void *)sa)->sin_addr;
+    } else if (sa->sa_family != AF_INET6) {
+        return true;
+    } else if (IN6_IS_ADDR_V4MAPPED(&s6->sin6_addr)) {
+        memcpy(&v4, s6->sin6_addr.s6_addr + 12, sizeof(v4));
+        is4 = true;
+    }
+    (void)inet_ntop(is4 ? AF_INET : AF_INET6,
+                    is4 ? (const void *)&v4 : (const void *)&s6->sin6_addr, g->address,
+                    sizeof(g->address));
+    if (!is4)
+        return IN6_IS_ADDR_LINKLOCAL(&s6->sin6_addr) || IN6_IS_ADDR_MULTICAST(&s6->sin6_addr) ||
+               memcmp(&s6->sin6_addr, &amazon, sizeof(amazon)) == 0;
+    uint32_t a = ntohl(v4.s_addr);
+    return a >> 16 == 0xa9fe /* 169.254.0.0/16 */ || a >> 28 >= 0xe ||
+           a == 0x646464c8 /* 100.100.100.200 */ || a == 0xa83f8110 /* 168.63.129.16 */;
+}
+
+static curl_socket_t
+open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
+{
+    struct http_get *g = arg;
+    (void)purpose;
+    if (address_refused(g, &a->addr)) {
+        g->refused = true;
+        return CURL_SOCKET_BAD;
+    }
+    return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+}
+
+static size_t
+take_body(char *p, size_t size, size_t n, void *arg)
+{
+    struct http_get *g = arg;
+    n *= size;
+    if ((int64_t)n > g->wish->bytes_max - g->bytes) {
+        g->too_large = true;
+        return 0;
+    }
+    int r = fd_write_full(g->fd, p, n);
+    if (r < 0) {
+        g->error = -r;
+        return 0;
+    }
+    g->bytes += (int64_t)n;
+    return n;
+}
+
+static size_t
+take_header(char *p, size_t size, size_t n, void *arg)
+{
+    struct http_get *g = arg;
+    (void)p;
+    g->header_bytes += (int64_t)(n * size);
+    return g->header_bytes > HEADERS_MAX ? 0 : n * size;
+}
+
+static int
+http_explain(struct http_get *g, CURLcode code, const char *text, struct err *e)
+{
+    g->final = g->too_large || g->refused || code == CURLE_UNSUPPORTED_PROTOCOL ||
+               code == CURLE_URL_MALFORMAT;
+    if (g->too_large)
+        return err_set(e, -ERR_LIMIT,
+                       "the body is larger than the limit of %lld bytes "
+                       "(http_max_size)",
+                       (long long)g->wish->bytes_max);
+    if (g->error != 0)
+        return err_errno(e, g->error, "write what comes");
+    if (g->refused)
+        return err_set(e, -ERR_POLICY,
+                       "the address %s is not for artifacts: it is that of a "
+                       "metadata service, or link-local",
+                       g->address);
+    if (code == CURLE_UNSUPPORTED_PROTOCOL)
+        return err_set(e, -ERR_POLICY, "it leads to another scheme than http or https");
+    if (code == CURLE_PARTIAL_FILE)
+        return err_set(e, -ERR_CLOSED, "short write: the connection ended after %lld bytes",
+                       (long long)g->bytes);
+    if (code == CURLE_OPERATION_TIMEDOUT)
+        return err_set(e, -ERR_TIMEOUT,
+                       "nothing came for %lld s (http_read_timeout), or no "
+                       "connection within %d s",
+                       (long long)(g->wish->idle_ms / 1000), CONNECT_MS / 1000);
+    return err_set(e, -ERR_UNAVAILABLE, "%.300s",
+                   str_empty(text) ? curl_easy_strerror(code) : text);
+}
+
+/* Scheme, host and port. */
+static bool
+same_host(const char *a, const char *b)
+{
+    const char *x = strstr(a, "://"), *y = strstr(b, "://");
+    size_t n = x != NULL ? (size_t)(x - a) + 3 + strcspn(x + 3, "/?#") : 0;
+    size_t k = y != NULL ? (size_t)(y - b) + 3 + strcspn(y + 3, "/?#") : 0;
+    return n > 0 && n == k && strncasecmp(a, b, n) == 0;
+}
+
+static void
+set_options(CURL *c, struct http_get *g, const char *url, char *text)
+{
+    const struct http_wish *w = g->wish;
+    long idle_s = (long)(w->idle_ms / 1000);
+    (void)curl_easy_setopt(c, CURLOPT_URL, url);
+    (void)curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+    (void)curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
+    (void)curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(c, CURLOPT_PROXY, "");
+    (void)curl_easy_setopt(c, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+    (void)curl_easy_setopt(c, CURLOPT_USERAGENT, "paddock/" PACKAGE_VERSION);
+    (void)curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+    (void)curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    (void)curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, idle_s > 0 ? idle_s : 1L);
+    (void)curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, w->insecure ? 0L : 1L);
+    (void)curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, w->insecure ? 0L : 2L);
+    (void)curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    (void)curl_easy_setopt(c, CURLOPT_OPENSOCKETDATA, g);
+    (void)curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body);
+    (void)curl_easy_setopt(c, CURLOPT_WRITEDATA, g);
+    (void)curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_header);
+    (void)curl_easy_setopt(c, CURLOPT_HEADERDATA, g);
+    (void)curl_easy_setopt(c, CURLOPT_ERRORBUFFER, text);
+    (void)curl_easy_setopt(c, CURLOPT_BUFFERSIZE, 262144L);
+}
+
+static struct curl_slist *
+make_headers(const struct str_map *h)
+{
+    struct curl_slist *l = NULL;
+    auto_mem void *tmp = mem_ctx("headers");
+    /* "Name;" sends a header without a value */
+    for (size_t i = 0; h != NULL && i < h->n; i++)
+        l = curl_slist_append(l, str_empty(h->v[i].v)
+                                     ? mem_printf(tmp, "%s;", h->v[i].k)
+                                     : mem_printf(tmp, "%s: %s", h->v[i].k, h->v[i].v));
+    return l;
+}
+
+/* One request. */
+static int
+get_once(const void *ctx, CURL *c, struct http_get *g, const char *url, bool with_headers,
+         struct err *e)
+{
+    char text[CURL_ERROR_SIZE] = "";
+    long status = 0;
+    const char *next = NULL;
+    struct curl_slist *headers = with_headers ? make_headers(g->wish->headers) : NULL;
+    if (ftruncate(g->fd, 0) < 0 || lseek(g->fd, 0, SEEK_SET) < 0)
+        return err_errno(e, errno, "empty the file");
+    g->bytes = 0;
+    curl_easy_reset(c);
+    set_options(c, g, url, text);
+    (void)curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+    CURLcode code = curl_easy_perform(c);
+    (void)curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl_easy_getinfo(c, CURLINFO_REDIRECT_URL, &next);
+    g->next = next != NULL && code == CURLE_OK ? mem_strdup(ctx, next) : NULL;
+    curl_slist_free_all(headers);
+    if (code != CURLE_OK)
+        return http_explain(g, code, text, e);
+    if (g->next != NULL)
+        return 0;
+    g->final = status >= 400 && status < 500 && status != 408 && status != 425 && status != 429 &&
+               status != 404 && status != 403;
+    if (status != 200 && status != 206)
+        return err_set(e, -ERR_UNAVAILABLE, "bad response code: %ld", status);
+    g->final = false;
+    return 0;
+}
+
+int
+http_get(const struct http_wish *w, int fd, int64_t *ret_bytes, bool *final, struct err *e)
+{
+    auto_mem void *ctx = mem_ctx("get");
+    struct http_get g = {.wish = w, .fd = fd};
+    const char *url = w->url;
+    CURL *c = curl_easy_init();
+    if (c == NULL)
+        return err_set(e, -ERR_INTERNAL, "libcurl does not start");
+    int r = 0;
+    for (int i = 0; r == 0; i++) {
+        if (i > REDIRECTS_MAX) {
+            r = err_set(e, -ERR_LIMIT, "more than %d redirects", REDIRECTS_MAX);
+            break;
+        }
+        r = get_once(ctx, c, &g, url, same_host(url, w->url), e);
+        if (r < 0 && i > 0)
+            err_prefix(e, "redirected to \"%.200s\"", url);
+        if (r < 0 || g.next == NULL)
+            break;
+        url = g.next;
+    }
+    curl_easy_cleanup(c);
+    if (final != NULL)
+        *final = r < 0 && g.final;
+    if (r == 0)
+        *ret_bytes = g.bytes;
+    return r;
+}

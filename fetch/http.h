@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One download over HTTP or HTTPS. Redirects are followed within these two, at most ten; headers go
+ * to the host of the first URL alone. No address of a metadata service or another link-local one is
+ * connected to, whatever name or redirect leads there.
+ */
+#ifndef PADDOCK_FETCH_HTTP_H
+#define PADDOCK_FETCH_HTTP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "codec/codec.h"
+#include "common/err.h"
+
+struct http_wish {
+    const char *url;
+    const struct str_map *headers; /* NULL: none */
+    bool insecure;                 /* any certificate will do */
+    int64_t bytes_max;
+    int64_t idle_ms; /* without a byte: given up */
+};
+
+/* Into `fd`, from its offset on. *final (may be NULL): no use in trying again. */
+int http_get(const struct http_wish *w, int fd, int64_t *ret_bytes, bool *final, struct err *e);
+
+#endif

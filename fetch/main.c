@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * paddock-fetch: one request (struct fetch_request) comes, one report (struct fetch_report) goes.
+ * The file is downloaded to "body" of the scratch directory, checked, unpacked to "tree" there, and
+ * put into its place.
+ */
+#include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "api/artifact/artifact.h"
+#include "api/plain.h"
+#include "common/buf.h"
+#include "common/fd.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "fetch/archive.h"
+#include "fetch/http.h"
+#include "fetch/place.h"
+#include "fetch/sum.h"
+#include "isolation/launch/helper.h"
+
+enum { REQUEST_MAX = 256 * 1024, SUMS_MAX = 1 << 20 };
+
+#ifdef INSTRUMENTED
+const char *__asan_default_options(void); /* it looks at other processes, and may not */
+const char *
+__asan_default_options(void)
+{
+    return "detect_leaks=0";
+}
+#endif
+
+struct fetch {
+    void *ctx;
+    const struct fetch_request *q;
+    struct artifact_checksum sum;
+    bool has_sum;
+    const char *suffix; /* of an archive; NULL: none */
+    const char *path;   /* of the file, where it is one */
+    int to;             /* directory that `path` begins in */
+    int body;
+    int64_t bytes;
+    bool final;
+};
+
+static int
+open_scratch(const char *name, struct err *e)
+{
+    int fd =
+        openat(HELPER_FD_SCRATCH, name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    return fd < 0 ? err_errno(e, errno, "make a file") : fd;
+}
+
+static int
+fetch_download(struct fetch *f, const char *url, int64_t max, int fd, struct err *e)
+{
+    const struct http_wish w = {.url = url,
+                                .headers = &f->q->headers,
+                                .insecure = f->q->insecure,
+                                .bytes_max = max,
+                                .idle_ms = f->q->idle_ms};
+    return http_get(&w, fd, &f->bytes, &f->final, e);
+}
+
+/* The sums of "file:URL" are looked up before anything else is fetched. */
+static int
+find_sum(struct fetch *f, struct err *e)
+{
+    char *text = NULL;
+    if (str_empty(f->q->checksum))
+        return 0;
+    f->has_sum = true;
+    int r = artifact_checksum(f->ctx, f->q->checksum, &f->sum, e);
+    if (r < 0 || f->sum.file == NULL) {
+        f->final = r < 0;
+        return r;
+    }
+    auto_fd int fd = open_scratch("sums", e);
+    r = fd < 0 ? fd : fetch_download(f, f->sum.file, SUMS_MAX, fd, e);
+    if (r < 0)
+        return err_prefix(e, "the file of checksums");
+    r = file_read(f->ctx, HELPER_FD_SCRATCH, "sums", SUMS_MAX, &text, NULL);
+    if (r < 0)
+        return err_errno(e, -r, "read the file of checksums");
+    return artifact_find_sum(text, f->q->filename, &f->sum, e);
+}
+
+static int
+choose_place(struct fetch *f, struct err *e)
+{
+    const struct fetch_request *q = f->q;
+    bool file = str_eq(q->mode, "file"), dir = str_eq(q->mode, "dir");
+    f->final = true;
+    f->to = q->shared ? HELPER_FD_SHARED : HELPER_FD_TASK;
+    f->suffix = str_eq(q->archive, "false") ? NULL
+                : !str_empty(q->archive)    ? q->archive
+                                            : artifact_suffix(q->filename);
+    if (!plain_path(q->path))
+        return err_set(e, -ERR_INVALID, "the destination is no plain path");
+    if (str_empty(q->filename) && !file)
+        return err_set(e, -ERR_INVALID, "a directory cannot be downloaded over http: name a file");
+    if (f->suffix != NULL && artifact_single(f->suffix) && !file)
+        return err_set(e, -ERR_INVALID,
+                       "%s-compressed files can only unarchive to a single file: "
+                       "set mode = \"file\", or archive = false",
+                       f->suffix);
+    if (f->suffix == NULL && dir)
+        return err_set(e, -ERR_INVALID,
+                       "mode \"dir\" needs an archive, and \"%.255s\" has no "
+                       "suffix of one: set the option \"archive\"",
+                       q->filename);
+    if (!str_empty(q->subdir) && f->suffix == NULL)
+        return err_set(e, -ERR_INVALID,
+                       "the part behind // is one of an archive, and \"%.255s\" "
+                       "is none",
+                       q->filename);
+    f->path = str_or(q->path, "");
+    if (!file && f->suffix == NULL)
+        f->path = mem_printf(f->ctx, "%s%s%s", f->path, str_empty(f->path) ? "" : "/", q->filename);
+    if (file && str_empty(f->path))
+        return err_set(e, -ERR_INVALID, "mode \"file\" needs a destination that names the file");
+    f->final = false;
+    return 0;
+}
+
+/* Says whether the file is there already, with the right sum. */
+static bool
+is_there(struct fetch *f)
+{
+    const char *name = NULL;
+    struct stat st;
+    struct err e = ERR_INIT;
+    if (!f->has_sum || f->suffix != NULL)
+        return false;
+    auto_fd int dir = place_parents(f->to, f->path, false, &name, &e);
+    auto_fd int fd =
+        dir < 0 ? -1 : openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+           sum_check(fd, &f->sum, name, &e) == 0;
+}
+
+/* The only file of a tree. */
+static int
+take_single(struct fetch *f, int tree, struct err *e)
+{
+    auto_mem void *ctx = mem_ctx("single");
+    const char *name = NULL;
+    int r = place_only(ctx, tree, &name, e);
+    return r < 0 ? r : place_file(tree, name, f->to, f->path, e);
+}
+
+static int
+fetch_unpack(struct fetch *f, struct err *e)
+{
+    const struct archive_limits l = {.files = f->q->files_max, .bytes = f->q->unpacked_max};
+    auto_fd int tree = place_directory(HELPER_FD_SCRATCH, "tree", e);
+    if (tree < 0)
+        return tree;
+    f->final = true; /* it would be the same again */
+    int r = archive_unpack(f->body, f->suffix, tree, "file", &l, e);
+    if (r < 0)
+        return r;
+    f->final = false;
+    (void)unlinkat(HELPER_FD_SCRATCH, "body", 0);
+    auto_fd int part = -1;
+    if (!str_empty(f->q->subdir)) {
+        part = fd_open_beneath(tree, f->q->subdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, false);
+        if (part < 0)
+            return err_errno(e, -part, "open \"%.200s\" of the archive", f->q->subdir);
+    }
+    int from = part >= 0 ? part : tree;
+    if (str_eq(f->q->mode, "file"))
+        return take_single(f, from, e);
+    auto_fd int to = place_directory(f->to, f->path, e);
+    return to < 0 ? to : place_tree(from, to, e);
+}
+
+static int
+fetch_run(struct fetch *f, struct err *e)
+{
+    int r = choose_place(f, e);
+    if (r == 0)
+        r = find_sum(f, e);
+    if (r < 0 || is_there(f))
+        return r;
+    f->body = open_scratch("body", e);
+    r = f->body < 0 ? f->body : fetch_download(f, f->q->source, f->q->bytes_max, f->body, e);
+    if (r == 0 && f->has_sum)
+        r = sum_check(f->body, &f->sum, f->q->filename, e);
+    if (r < 0)
+        return r;
+    return f->suffix != NULL ? fetch_unpack(f, e)
+                             : place_file(HELPER_FD_SCRATCH, "body", f->to, f->path, e);
+}
+
+static int
+fetch_report(const struct fetch *f, const struct err *e)
+{
+    struct fetch_report report = {.error = e->code != 0 ? e->text : NULL,
+                                  .final = e->code != 0 && f->final,
+                                  .bytes = f->bytes};
+    auto_buf struct buf b = BUF_INIT(REQUEST_MAX);
+    mp_encode(&b, &type_fetch_report, &report);
+    return send(HELPER_FD_TALK, b.data, b.len, MSG_NOSIGNAL) == (ssize_t)b.len ? 0 : 1;
+}
+
+int
+main(void)
+{
+    auto_mem void *ctx = mem_ctx("fetch");
+    struct err e = ERR_INIT;
+    void *q = NULL;
+    uint8_t *packet = mem_array(ctx, uint8_t, REQUEST_MAX);
+    ssize_t n = recv(HELPER_FD_TALK, packet, REQUEST_MAX, 0);
+    struct fetch f = {.ctx = ctx, .body = -1};
+    if (n <= 0) {
+        fprintf(stderr, "paddock-fetch is started by paddock-warden, not by hand\n");
+        return 1;
+    }
+    (void)umask(022);
+    int r = mp_decode(ctx, &type_fetch_request, SLICE(packet, (size_t)n), BUDGET(4 * REQUEST_MAX),
+                      &q, &e);
+    if (r == 0 && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        r = err_set(&e, -ERR_INTERNAL, "libcurl does not start");
+    f.q = q;
+    if (r == 0)
+        (void)fetch_run(&f, &e);
+    return fetch_report(&f, &e);
+}
