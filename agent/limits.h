@@ -17,6 +17,12 @@ enum {
     API_LIST_WHOLE = 1 << 20,        /* bytes of a list from which on it is streamed */
     API_PARSES_MAX = 2, /* job files that are parsed at the same time (429) */
 
+    /* --- audit log --- */
+    AUDIT_LINE_MAX = 4 << 10, /* bytes of a line; a path or id that is longer is cut off */
+    AUDIT_ROOM = 1 << 20,     /* bytes of disk that are taken at a time, ahead of the lines */
+    AUDIT_FILES_MAX = 100,    /* rotated files (rotate_max_files) */
+    AUDIT_FILTERS_MAX = 64,   /* blocks filter */
+
     /* --- configuration --- */
     CONFIG_FILES_MAX = 1024,     /* files of a configuration directory */
     CONFIG_BYTES_MAX = 16 << 20, /* bytes of all files of the configuration together */

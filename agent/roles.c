@@ -21,6 +21,7 @@
 #include "client/client.h"
 #include "common/clock.h"
 #include "common/duration.h"
+#include "common/journal.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -415,6 +416,13 @@ start_http(struct roles *r, struct err *e)
                                                   .ttl_ms = c->acl->token_ttl / NS_PER_MS,
                                                   .changed = roles_rights_changed,
                                                   .arg = &r->api});
+    if (c->audit != NULL && c->audit->enabled) {
+        struct audit_config ac = {.block = c->audit,
+                                  .dir = mem_printf(r, "%s/audit", r->rc.policy->data_dir),
+                                  .journal = JOURNAL_SOCKET};
+        if ((r->api.audit = audit_open(r, &ac, e)) == NULL)
+            return e->code;
+    }
     r->api.guard.hosts = c->httpapi_hosts;
     list_add(r, r->api.guard.own, r->name);
     list_add(r, r->api.guard.own, host_name(r));

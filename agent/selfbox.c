@@ -72,6 +72,9 @@ selfbox_files(const struct agent_config *cfg, const struct policy *policy, const
     selfbox_add(&p, mem_printf(ctx, "%s/" POLICY_RELOAD, run_dir), true);
     selfbox_add(&p, policy->data_dir, true);
     selfbox_add(&p, policy->state_dir, true);
+    for (size_t i = 0; cfg->audit != NULL && i < cfg->audit->sinks.n; i++)
+        if (!str_empty(cfg->audit->sinks.v[i]->path))
+            add_parent(&p, cfg->audit->sinks.v[i]->path, true);
     if (!str_empty(cfg->log_file))
         add_parent(&p, cfg->log_file, true);
     (void)sandbox_files(p.v, p.n, &e);

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "acl/acl.h"
+#include "agent/audit.h"
 #include "agent/guard.h"
 #include "agent/rights.h"
 #include "api/api.h"
@@ -40,6 +41,7 @@ struct api {
     const char *region, *name, *version;
     struct guard guard;
     struct rights *rights;    /* NULL: there is no access control */
+    struct audit *audit;      /* NULL: there is no audit log */
     struct request *open;     /* those that last */
     struct session *sessions; /* commands in tasks (routes_exec.c) */
     reload_ask_fn *reload; /* POST /v1/agent/reload; NULL: this agent cannot */
@@ -80,6 +82,7 @@ struct request {
     /* Tells a failure otherwise than by the status of the answer; NULL: no. */
     void (*fail)(struct request *a, int status, const char *text);
     const struct route *route;
+    struct audit_entry *line; /* of the audit log; NULL: there is none to write */
     const char *stream_type; /* content type of a body that is streamed */
     void *user;
 };
@@ -190,6 +193,15 @@ extern const struct route routes_test[];
 bool route_later(struct request *a, unsigned verb);
 /* The same without an answer; `what` is not there, NULL: Enterprise. */
 bool route_is_later(const struct request *a, unsigned verb, const char **what);
+/* agent/api/record.c. Begins the line of the audit log, if there is to be one. False: answered 503,
+ * since it has no room. */
+bool record_begin(struct request *a);
+void record_target(struct request *a); /* namespace and region, once they are read */
+void record_accessor(struct request *a, const char *accessor);
+/* Notes the object that a body is about, and its namespace; NULL: that of the request. */
+void record_object(struct request *a, const char *name, const char *ns);
+/* Writes the line of a command in a task. -ERR_UNAVAILABLE: it must not begin. */
+int record_command(struct api *api, const struct audit_entry *line, struct err *e);
 /* Calls the handler of the route if who asks may; else the request is answered, now or later. */
 void request_admit(struct request *a);
 /* Returns the route of a path that is not the request's own, as one of `probe` (a zero request of

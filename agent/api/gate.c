@@ -57,8 +57,8 @@ gate_answered(void *arg, const struct err *e, const struct acl *acl, const char 
 {
     struct request *a = arg;
 
-    (void)accessor;
     a->gone = NULL;
+    record_accessor(a, accessor);
     if (e == NULL && route_allows(a, acl, NULL)) {
         a->acl = acl_ref((struct acl *)(uintptr_t)acl);
         talloc_set_destructor(a, request_end);
@@ -72,10 +72,31 @@ gate_answered(void *arg, const struct err *e, const struct acl *acl, const char 
     }
 }
 
+/* Notes who asks; a server decides whether that is allowed. */
+static void
+gate_named(void *arg, const struct err *e, const struct acl *acl, const char *accessor)
+{
+    struct request *a = arg;
+
+    (void)e, (void)acl;
+    a->gone = NULL;
+    record_accessor(a, accessor);
+    a->route->handle(a);
+}
+
+static bool
+is_open(const struct request *a)
+{
+    bool ours = a->route->cap != BY_SERVER;
+
+    return str_eq(ours ? a->route->cap : rpc_method_by_id(a->route->rpc)->cap, "none");
+}
+
 /* A node of another region decides itself of what is passed on to it. */
 void
 request_admit(struct request *a)
 {
+    record_target(a);
     bool later = (a->route->verbs & VERB_SESSION) && str_empty(a->env.auth_token) &&
                  http_query(a->req, "ws_handshake") != NULL;
 
@@ -83,7 +104,13 @@ request_admit(struct request *a)
 
     if (a->api->rights == NULL || a->route->cap == BY_SERVER || later || away ||
         str_eq(a->route->cap, "none")) {
-        a->route->handle(a);
+        if (a->line == NULL || a->api->rights == NULL || is_open(a) ||
+            !request_is_for_our_region(a)) {
+            a->route->handle(a);
+            return;
+        }
+        a->gone = gate_gone;
+        rights_ask(a->api->rights, a->env.auth_token, gate_named, a);
         return;
     }
     a->gone = gate_gone;

@@ -145,7 +145,8 @@ router_handle(struct api *api, struct http_req *req, bool passed_on)
     a->passed_on = passed_on;
     req->user = a;
     req->on_close = on_close;
-    if (!guard_host(&a->api->guard, req) || router_redirect(a) || route_later(a, verb))
+    if (!record_begin(a) || !guard_host(&a->api->guard, req) || router_redirect(a) ||
+        route_later(a, verb))
         return;
     const struct route *r = router_find(a, verb, &wrong_method);
     if (r != NULL) {

@@ -29,6 +29,8 @@ struct session { /* a talloc context, gone when the WebSocket is */
     struct client_exec *exec; /* NULL: the handshake is awaited */
     const char *alloc_id, *peer;
     char *token;                /* of who asks; NULL: none */
+    const char *accessor;       /* ... as the audit log says it */
+    bool passed_on;
     struct session *next, **at; /* of the api's */
     struct client_exec_request req;
     bool paused; /* the task's output */
@@ -152,6 +154,19 @@ exec_begin(struct session *s)
     /* for whoever asks later who was in a task; not the arguments, which may hold secrets */
     log_info("http", "command in a task", "alloc_id", s->alloc_id, "task", s->req.task, "program",
              s->req.command.v[0], "peer", s->peer, NULL);
+    struct audit_entry line = {.accessor = s->accessor,
+                               .namespace = client_alloc_namespace(s->api->client, s->alloc_id),
+                               .object = s->alloc_id,
+                               .status = 101,
+                               .peer = s->peer,
+                               .passed_on = s->passed_on,
+                               .task = s->req.task,
+                               .program = s->req.command.v[0]};
+    struct err e = ERR_INIT;
+    if (record_command(s->api, &line, &e) < 0) {
+        routes_exec_fail(s, err_http_status(e.code), e.text);
+        return;
+    }
     s->exec = client_exec_open(s->api->client, s->alloc_id, &s->req, &task_events, s);
 }
 
@@ -178,7 +193,8 @@ exec_answered(void *arg, const struct err *e, const struct acl *acl, const char 
     struct session *s = arg;
     bool refused = e != NULL ? e->code == -ERR_FORBIDDEN : !exec_allowed(s, acl);
 
-    (void)accessor;
+    if (s->exec == NULL)
+        s->accessor = mem_strdup(s, str_or(accessor, ""));
     if (refused)
         routes_exec_finish(s, WS_POLICY, "Permission denied");
     else if (e != NULL && s->exec == NULL)
@@ -342,6 +358,8 @@ session_new(struct request *a, const struct client_exec_request *r)
     s->api = a->api;
     s->alloc_id = mem_strdup(s, a->id);
     s->peer = mem_strdup(s, a->req->peer);
+    s->accessor = "acls-disabled";
+    s->passed_on = a->passed_on;
     s->token = str_empty(a->env.auth_token) ? NULL : mem_strdup(s, a->env.auth_token);
     s->next = s->api->sessions;
     s->at = &s->api->sessions;

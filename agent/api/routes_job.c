@@ -162,6 +162,7 @@ take_job(struct request *a, void *body)
     enum rpc_id rpc = a->route->rpc;
     if (!any_job(a, r))
         return;
+    record_object(a, r->job->id, a->env.namespace);
     if (rpc == RPC_JOB_VALIDATE)
         call_server(a, rpc, r, method_done);
     else if (str_empty(r->job->id))

@@ -43,6 +43,7 @@ object_upsert(struct request *a)
                    k->words + 1);
         return;
     }
+    record_object(a, *name, NULL);
     list_add(req, *req, obj);
     a->on_error = object_refused;
     call_server(a, a->route->rpc, req, object_written);

@@ -418,6 +418,12 @@ check_tls(struct looking *k)
     return config_tls_check(k->c, k->warnings, k->e);
 }
 
+static int
+check_audit(struct looking *k)
+{
+    return config_audit_check(k->c->audit, k->e);
+}
+
 /* Checks the options of the machine itself, and those without effect. */
 static int
 check_rest(struct looking *k)
@@ -436,7 +442,7 @@ check_rest(struct looking *k)
 /* The checks of single options, wherever the rest of the configuration stands. */
 static int (*const checks[])(struct looking *k) = {check_rest,    check_addresses, check_hosts,
                                                    check_plugins, check_client,    check_tls,
-                                                   check_server};
+                                                   check_server,  check_audit};
 
 /* Checks that options which must be there are said in one of the files. */
 static int

@@ -31,6 +31,9 @@ void config_tls_fill(const void *ctx, struct agent_config *c, const struct confi
 /* Checks the tls block, but for what is in its files. */
 int config_tls_check(struct agent_config *c, struct str_list *warnings, struct err *e);
 
+/* Checks the block audit; NULL: there is none. */
+int config_audit_check(const struct agent_audit *a, struct err *e);
+
 int config_check(const void *ctx, struct agent_config *c, struct str_list *warnings, struct err *e);
 
 #endif

@@ -83,11 +83,12 @@ policy_install(struct policy *p, const char **path, struct err *e)
         {p->run_dir, 0755, false},
         {mem_printf(p, "%s/server", p->data_dir), 0700, true},
         {mem_printf(p, "%s/client", p->data_dir), 0700, true},
+        {mem_printf(p, "%s/audit", p->data_dir), 0700, true},
         {p->state_dir, 0700, true},
     };
     int r = policy_check(p, e);
     for (size_t i = 0; i < ARRAY_LEN(dirs) && r == 0; i++) {
-        if (str_empty(dirs[i].path) || (i == 4 && str_eq(p->state_dir, p->data_dir)))
+        if (str_empty(dirs[i].path) || (i > 0 && str_eq(dirs[i].path, p->data_dir)))
             continue;
         r = make_dir(p, dirs[i].path, dirs[i].mode, dirs[i].agents, e);
     }

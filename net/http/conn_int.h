@@ -54,6 +54,7 @@ struct http_request {
     struct buf body;
     bool http10, keep_alive, gzip_ok;
     bool answered, streaming, chunked, told; /* told: on_close was called */
+    bool muted; /* the stream was refused; what its producer writes is dropped */
     struct http_pair *out;   /* headers of the answer */
     size_t n_out;
     void (*pull)(void *user);

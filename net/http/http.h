@@ -36,6 +36,8 @@ enum http_method {
 
 const char *http_method_name(enum http_method m);
 
+enum { HTTP_NOBODY = 499 }; /* the status of an answer to a client that has gone */
+
 struct http_pair {
     const char *k;
     const char *v;
@@ -53,6 +55,10 @@ struct http_req {
     size_t body_len;
     const char *peer; /* "127.0.0.1:41234" or "unix" */
     void *user;       /* the handler's */
+    /* Asked with the status before the first byte of the answer goes out, once; false with words:
+     * that is answered 503 with them, and a stream or tunnel ends. NULL: nobody asks. */
+    bool (*on_answer)(void *arg, int status, struct err *e);
+    void *on_answer_arg;
     void (*on_close)(
         void *user); /* the client has gone; called at most once, never after the answer */
 };

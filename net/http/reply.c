@@ -180,6 +180,30 @@ put_head(struct http_request *r, struct buf *b, int status, const char *ctype, i
     buf_put(b, "\r\n", 2);
 }
 
+/* Asks whether the answer may go out. */
+static bool
+reply_admitted(struct http_request *r, int status, struct err *e)
+{
+    bool (*ask)(void *arg, int status, struct err *e) = TAKE(r->pub.on_answer);
+
+    return ask == NULL || ask(r->pub.on_answer_arg, status, e);
+}
+
+/* Answers 503 in place of a stream, whose producer is told of a client that has gone. */
+static void
+refuse_stream(struct http_request *r, const struct err *e)
+{
+    struct buf b = BUF_INIT(2 * HTTP_HEADER_BYTES_MAX + 4096);
+
+    r->muted = true;
+    r->keep_alive = r->chunked = false;
+    r->pull = NULL;
+    put_head(r, &b, 503, "text/plain; charset=utf-8", (int64_t)strlen(e->text));
+    buf_puts(&b, e->text);
+    stream_write(r->conn->stream, &b, 1);
+    stream_finish(r->conn->stream, HTTP_LINGER_MS);
+}
+
 /* Frees the request and lets its connection go on. */
 static void
 reply_complete(struct http_request *r)
@@ -280,8 +304,14 @@ void
 http_reply_buf(struct http_req *pub, int status, const char *ctype, struct buf *b)
 {
     struct http_request *r = reply_request(pub);
+    struct err e = ERR_INIT;
 
     ASSERT(!r->answered);
+    if (!buf_error(b) && !reply_admitted(r, r->conn ? status : HTTP_NOBODY, &e)) {
+        buf_done(b);
+        http_fail(pub, 503, "%s", e.text);
+        return;
+    }
     if (buf_error(b)) {
         buf_done(b);
         http_fail(pub, 500, "the answer is too large");
@@ -339,6 +369,7 @@ void
 http_stream_start(struct http_req *pub, int status, const char *ctype, void (*pull)(void *user))
 {
     struct http_request *r = reply_request(pub);
+    struct err e = ERR_INIT;
 
     ASSERT(!r->answered);
     r->answered = true;
@@ -347,8 +378,13 @@ http_stream_start(struct http_req *pub, int status, const char *ctype, void (*pu
     r->chunked = !r->http10;
     if (!r->chunked)
         r->keep_alive = false;
+    bool admitted = reply_admitted(r, r->conn ? status : HTTP_NOBODY, &e);
     if (!r->conn)
         return;
+    if (!admitted) {
+        refuse_stream(r, &e);
+        return;
+    }
     struct buf b = BUF_INIT(2 * HTTP_HEADER_BYTES_MAX + 4096);
     put_head(r, &b, status, ctype, -1);
     stream_write(r->conn->stream, &b, 1);
@@ -364,7 +400,7 @@ http_stream_write_buf(struct http_req *pub, struct buf *b)
 
     ASSERT(r->streaming);
     buf_init(b, b->max);
-    if (!r->conn || r->told || n == 0 || pub->method == METHOD_HEAD) {
+    if (!r->conn || r->told || r->muted || n == 0 || pub->method == METHOD_HEAD) {
         buf_done(&out[1]);
         return;
     }
@@ -395,6 +431,7 @@ http_tunnel_start(struct http_req *pub, void (*on_data)(void *user, const void *
                   void (*pull)(void *user))
 {
     struct http_request *r = reply_request(pub);
+    struct err e = ERR_INIT;
 
     ASSERT(!r->answered);
     r->answered = true;
@@ -402,7 +439,11 @@ http_tunnel_start(struct http_req *pub, void (*on_data)(void *user, const void *
     r->pull = pull;
     r->on_data = on_data;
     r->keep_alive = true; /* for the head: "Connection" is the caller's */
-    if (r->conn) {
+    bool admitted = reply_admitted(r, r->conn ? 101 : HTTP_NOBODY, &e);
+    if (r->conn && !admitted) {
+        r->n_out = 0;
+        refuse_stream(r, &e);
+    } else if (r->conn) {
         struct buf b = BUF_INIT(2 * HTTP_HEADER_BYTES_MAX + 4096);
         put_head(r, &b, 101, NULL, 0);
         stream_write(r->conn->stream, &b, 1);

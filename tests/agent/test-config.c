@@ -562,8 +562,41 @@ START_TEST(address_templates)
 }
 END_TEST
 
+START_TEST(what_an_audit_log_cannot_be_is_refused)
+{
+    static const struct {
+        const char *text, *says;
+    } rows[] = {
+        {"sink \"a\" { }\nsink \"b\" { }", "audit: one sink is supported: leave out \"b\""},
+        {"sink \"a\" { type = \"syslog\" }", "type \"syslog\" is not supported: \"file\", \"journal\""},
+        {"sink \"a\" { format = \"log\" }", "format \"log\""},
+        {"sink \"a\" { mode = \"0666\" }", "mode \"0666\""},
+        {"sink \"a\" { delivery_guarantee = \"maybe\" }", "delivery_guarantee \"maybe\""},
+        {"sink \"a\" { path = \"x.log\" }", "path \"x.log\" is not absolute"},
+        {"sink \"a\" { rotate_bytes = 10 }", "rotate_bytes must be 4096 or more"},
+        {"sink \"a\" { rotate_max_files = 1000 }", "rotate_max_files must be 1 to 100"},
+        {"filter \"a\" { type = \"x\" }", "type of a filter \"x\""},
+        {"filter \"a\" { type = \"HTTPEvent\"\n operations = [\"get\"] }", "operations \"get\""},
+        {"filter \"a\" { type = \"HTTPEvent\"\n endpoints = [\"v1\"] }", "endpoints \"v1\""},
+        {"filter \"a\" { type = \"HTTPEvent\"\n stages = [\"x\"] }", "stages \"x\""},
+    };
+    setup();
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        struct agent_config *c;
+        struct err e = ERR_INIT;
+        const char *text = mem_printf(
+            ctx, "data_dir = \"/d\"\nclient { enabled = true }\naudit {\n%s\n}\n", rows[i].text);
+        ck_assert_msg(load(ctx, file(ctx, "x.hcl", text), &c, &e) < 0, "%s", text);
+        ck_assert_msg(strstr(e.text, rows[i].says) != NULL, "\"%s\" does not hold \"%s\"", e.text,
+                      rows[i].says);
+    }
+}
+END_TEST
+
 TEST_SUITE("config", address_templates, drain_on_shutdown, both_syntaxes, an_empty_list_is_not_none,
            changes_are_told_by_key, files_of_the_tls_block_come_with_it,
            directory_merges_in_order, flags_and_dev, refusals_name_the_thing,
            options_of_nomads_drivers, credentials_of_a_plugin, clusters_that_cannot_be_are_refused,
-           what_denies_what_is_not_here_holds, what_promises_what_is_not_here_is_refused)
+           what_denies_what_is_not_here_holds, what_promises_what_is_not_here_is_refused,
+           what_an_audit_log_cannot_be_is_refused)
