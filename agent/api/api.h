@@ -82,6 +82,9 @@ struct request {
     /* Tells a failure otherwise than by the status of the answer; NULL: no. */
     void (*fail)(struct request *a, int status, const char *text);
     const struct route *route;
+    /* Returns the route of a path that is not the request's own, as one of `probe` (a zero request
+     * of the caller's); NULL: there is none. */
+    const struct route *(*route_of)(struct request *probe, enum http_method m, const char *path);
     struct audit_entry *line; /* of the audit log; NULL: there is none to write */
     const char *stream_type; /* content type of a body that is streamed */
     void *user;
@@ -204,9 +207,6 @@ void record_object(struct request *a, const char *name, const char *ns);
 int record_command(struct api *api, const struct audit_entry *line, struct err *e);
 /* Calls the handler of the route if who asks may; else the request is answered, now or later. */
 void request_admit(struct request *a);
-/* Returns the route of a path that is not the request's own, as one of `probe` (a zero request of
- * the caller's); NULL: there is none. */
-const struct route *route_of(struct request *probe, enum http_method m, const char *path);
 /* agent/api/why.c */
 void acl_why_get(struct request *a);
 /* Says whether who asks may do in the namespace what the route needs; else it was answered. */

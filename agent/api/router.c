@@ -111,7 +111,7 @@ router_find(struct request *a, unsigned verb, bool *wrong_method)
     return NULL;
 }
 
-const struct route *
+static const struct route *
 route_of(struct request *probe, enum http_method m, const char *path)
 {
     struct http_req *req = mem_new(probe, struct http_req);
@@ -143,6 +143,7 @@ router_handle(struct api *api, struct http_req *req, bool passed_on)
     a->api = api;
     a->req = req;
     a->passed_on = passed_on;
+    a->route_of = route_of;
     req->user = a;
     req->on_close = on_close;
     if (!record_begin(a) || !guard_host(&a->api->guard, req) || router_redirect(a) ||

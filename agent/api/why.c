@@ -77,7 +77,7 @@ acl_why_get(struct request *a)
                            "?accessor=<id>&method=GET&path=/v1/jobs");
         return;
     }
-    r = route_of(probe, find_method(method), mem_strndup(a, target, strcspn(target, "?")));
+    r = a->route_of(probe, find_method(method), mem_strndup(a, target, strcspn(target, "?")));
     if (r == NULL) {
         reply_fail(a, 400, "there is no endpoint %.16s \"%.256s\"", method, target);
         return;
