@@ -9,6 +9,7 @@
 enum {
     /* --- policies --- */
     ACL_TEXT_MAX = 1 << 20, /* bytes of the text of one */
+    ACL_SUM_MAX = 2 << 20,  /* bytes of the texts of all policies of a token; more: no right */
     ACL_RULES_MAX = 10000,  /* rules with a label of one; each path of variables is one */
     ACL_NAME_MAX = 128,     /* bytes of a label */
     ACL_DEPTH_MAX = 8,      /* blocks in blocks */

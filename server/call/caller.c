@@ -117,9 +117,14 @@ add_policy(struct caller *c, struct state_txn *t, const char *name)
 {
     struct acl_policy *p;
 
-    if (caller_has_policy(c, name) || (p = state_acl_policy(t, c, name)) == NULL)
+    if (c->too_much != NULL || caller_has_policy(c, name) ||
+        (p = state_acl_policy(t, c, name)) == NULL)
         return;
-    list_add(c, c->policies, p);
+    c->bytes += strlen(str_or(p->rules, ""));
+    if (c->bytes > ACL_SUM_MAX)
+        c->too_much = p->name;
+    else
+        list_add(c, c->policies, p);
 }
 
 static void
@@ -141,6 +146,15 @@ caller_anonymous(struct state_txn *t)
     return c;
 }
 
+static void
+add_policies(struct caller *c, struct state_txn *t, const struct acl_token *token)
+{
+    for (size_t i = 0; i < token->policies.n; i++)
+        add_policy(c, t, token->policies.v[i]);
+    for (size_t i = 0; i < token->roles.n; i++)
+        add_role(c, t, token->roles.v[i]->id);
+}
+
 /* Fills in a new caller, which is freed where there is no token. */
 static struct caller *
 caller_fill(struct caller *c, struct state_txn *t, const struct acl_token *token, struct err *e)
@@ -156,10 +170,9 @@ caller_fill(struct caller *c, struct state_txn *t, const struct acl_token *token
         c->rights = acl_management();
         return c;
     }
-    for (size_t i = 0; i < token->policies.n; i++)
-        add_policy(c, t, token->policies.v[i]);
-    for (size_t i = 0; i < token->roles.n; i++)
-        add_role(c, t, token->roles.v[i]->id);
+    add_policies(c, t, token);
+    if (c->too_much != NULL) /* one that is not looked at may deny */
+        c->policies.n = 0;
     c->rights = acl_of_policies(&c->policies);
     return c;
 }
@@ -180,6 +193,22 @@ caller_by_accessor(struct state_txn *t, const char *accessor, struct err *e)
         return caller_anonymous(t);
     struct caller *c = caller_new("");
     return caller_fill(c, t, state_acl_token(t, c, accessor), e);
+}
+
+int
+caller_check_sum(struct state_txn *t, const struct acl_token *token, struct err *e)
+{
+    struct caller *c = caller_new("");
+    int rc = 0;
+
+    add_policies(c, t, token);
+    if (c->too_much != NULL)
+        rc = err_set(e, -ERR_INVALID,
+                     "policy \"%s\" is too much: the policies of a token, with those of its roles, "
+                     "have at most %d bytes of text together: take some away, or shorten them",
+                     c->too_much, ACL_SUM_MAX);
+    caller_unref(c);
+    return rc;
 }
 
 /* Drops what is kept when something of it may have changed, or there is too much. */

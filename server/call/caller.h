@@ -18,6 +18,8 @@ struct caller {
     const struct acl_token *token; /* NULL: it is none of the state */
     struct acl *rights;
     struct acl_policy_list policies; /* it holds; those that are there */
+    size_t bytes;                    /* of their texts */
+    const char *too_much; /* the first policy beyond ACL_SUM_MAX: it has no right; NULL: none is */
 };
 
 struct callers;
@@ -32,6 +34,9 @@ struct caller *caller_of(struct server *s, const char *secret, struct err *e);
  * thread, and kept nowhere. */
 struct caller *caller_by_accessor(struct state_txn *t, const char *accessor, struct err *e);
 void caller_unref(struct caller *c); /* NULL is fine */
+
+/* Checks that a token with these policies and roles has at most ACL_SUM_MAX. -ERR_INVALID. */
+int caller_check_sum(struct state_txn *t, const struct acl_token *token, struct err *e);
 
 /* Says whether it holds the policy, or the role. */
 bool caller_has_policy(const struct caller *c, const char *name);

@@ -197,11 +197,13 @@ static int
 check_role_policies(struct acl_role *role, struct state_txn *t, struct err *e)
 {
     struct acl_role_policy_list all = role->policies;
+    struct acl_token sum = {0};
 
     role->policies = (struct acl_role_policy_list){NULL, 0};
     for (size_t i = 0; i < all.n; i++) {
         const char *name = str_or(all.v[i]->name, "");
         bool twice = false;
+        list_add(role, sum.policies, name);
         if (state_acl_policy(t, role, name) == NULL)
             return err_set(e, -ERR_INVALID, "cannot find policy %.128s", name);
         for (size_t k = 0; k < role->policies.n; k++)
@@ -209,7 +211,7 @@ check_role_policies(struct acl_role *role, struct state_txn *t, struct err *e)
         if (!twice)
             list_add(role, role->policies, all.v[i]);
     }
-    return 0;
+    return caller_check_sum(t, &sum, e);
 }
 
 static int
@@ -290,8 +292,7 @@ const struct read_row read_acl_rights = {.tables = STATE_RIGHTS, .run = rights_r
 static int
 changes_run(struct read *r, struct state_txn *t, struct err *e)
 {
-    (void)e;
-    (void)read_resp(r);
+    (void)e, (void)read_resp(r);
     r->index = state_index(t, STATE_RIGHTS);
     return 0;
 }

@@ -220,6 +220,7 @@ prepare_tokens(struct write *w, struct state_txn *t, struct err *e)
         const struct acl_token *old =
             !str_empty(token->accessor_id) ? state_acl_token(t, w->ctx, token->accessor_id) : NULL;
         if (set_ids(w, token, old, e) < 0 || link_roles(token, t, e) < 0 ||
+            caller_check_sum(t, token, e) < 0 ||
             acl_prepare_object(&type_acl_token, token, e) < 0)
             return e->code;
         token->create_index = old != NULL ? old->create_index : 0;

@@ -30,6 +30,11 @@ why_explain(struct read *r, const struct caller *of, const struct acl_need *need
     if (of->token != NULL && acl_token_ended(of->token, env_wall_ns(server_env(r->s)))) {
         why->allowed = false;
         why->why = "the token has expired";
+    } else if (of->too_much != NULL) {
+        why->why = mem_printf(r->ctx,
+                              "policy \"%s\" is too much: the token has more than %d bytes of "
+                              "policies, and so no right at all",
+                              of->too_much, ACL_SUM_MAX);
     } else if (req->rows) {
         why->why = "anybody may ask, and is shown what the token may see";
     } else if (acl_is_management(of->rights) && why->allowed) {
