@@ -100,6 +100,9 @@ hook_services_add(struct alloc_runner *ar, struct task_runner *tr, struct servic
     auto_mem void *tmp = mem_ctx("services");
     const struct allocation *a = ar->a.rec->alloc;
     struct str_map hooks = {0};
+    const struct opt_bool on = ar->a.g->cfg.agent->nomad_service_discovery;
+    if (on.set && !on.v && hook_services_any(tr ? &tr->task->services : &ar->a.tg->services))
+        return err_set(e, -ERR_INVALID, "service registration provider \"nomad\" not enabled");
     hooks_env(&ar->a, tmp, &hooks);
     struct env_input ei = {.node = ar->a.g->node,
                            .region = ar->a.g->cfg.region,

@@ -172,6 +172,24 @@ START_TEST(a_group_whose_service_has_no_port_does_not_start)
 }
 END_TEST
 
+START_TEST(a_node_without_services_starts_no_group_that_has_some)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    w.agent.nomad_service_discovery = (struct opt_bool){true, false};
+    struct world_alloc *x = world_add(&w, "service", "raw_exec", SLEEPS, GROUP_SERVICE);
+    struct world_alloc *y = world_script(&w, "batch", "exit 0");
+    world_client(&w);
+    world_until(&w, world_status(x, "failed") && world_status(y, "complete"));
+    const struct task_event *ev = world_event(x, "Setup Failure");
+    ck_assert_ptr_nonnull(ev);
+    ck_assert_msg(strstr(ev->display_message,
+                         "service registration provider \"nomad\" not enabled") != NULL,
+                  "%s", ev->display_message);
+    world_stop(&w);
+}
+END_TEST
+
 /* The servers end the names with the allocation. */
 START_TEST(of_an_end_by_itself_nothing_is_told)
 {
@@ -191,4 +209,5 @@ END_TEST
 TEST_SUITE("names", names_come_with_the_tasks_and_go_before_them,
            the_latest_set_is_told_until_it_is_taken, an_agent_that_is_back_tells_the_same,
            an_update_in_place_tells_other_names, a_restart_takes_the_names_of_the_task_alone,
-           a_group_whose_service_has_no_port_does_not_start, of_an_end_by_itself_nothing_is_told)
+           a_group_whose_service_has_no_port_does_not_start,
+           a_node_without_services_starts_no_group_that_has_some, of_an_end_by_itself_nothing_is_told)
