@@ -355,7 +355,7 @@ START_TEST(a_deployment_waits_for_checks)
 }
 END_TEST
 
-TEST_SUITE("checks", an_id_covers_everything, where_a_check_looks,
+TEST_SUITE_TIMEOUT("checks", 90, an_id_covers_everything, where_a_check_looks,
            health_is_the_worst_of_what_counts, when_failures_restart, health_goes_with_the_answers,
            an_agent_that_is_back_knows_the_health, what_stays_ill_is_restarted,
            a_deployment_waits_for_checks)
