@@ -340,9 +340,3 @@ audit_open(const void *ctx, const struct audit_config *cfg, struct err *e)
     talloc_free(x);
     return NULL;
 }
-
-void
-audit_close(struct audit *x)
-{
-    talloc_free(x);
-}

@@ -19,9 +19,9 @@ struct audit_config {
     const char *journal;             /* journald's socket */
 };
 
-/* Opens the sink; NULL with *e. A file is made with its directory, and appended to. */
+/* Opens the sink, until ctx goes; NULL with *e. A file is made with its directory, and appended
+ * to. */
 struct audit *audit_open(const void *ctx, const struct audit_config *cfg, struct err *e);
-void audit_close(struct audit *x); /* NULL is fine */
 
 /* False: a filter leaves it out. */
 bool audit_takes(const struct audit *x, const char *method, const char *path);
