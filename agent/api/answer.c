@@ -133,8 +133,10 @@ void
 reply_index(struct request *a, uint64_t index)
 {
     char t[24];
-    /* the first entry writes no table: 1 is what nobody has written yet, which servers wait by */
-    snprintf(t, sizeof(t), "%" PRIu64, index > 1 ? index : 0);
+    /* the first entry writes no table: 1 is what nobody has written yet, which servers wait by;
+     * Nomad tells it of access control, and of nothing else */
+    bool told = index > 1 || str_prefix(a->req->path, "/v1/acl/");
+    snprintf(t, sizeof(t), "%" PRIu64, told ? index : 0);
     http_header_add(a->req, "X-Nomad-Index", t);
 }
 
