@@ -177,7 +177,7 @@ make_headers(const struct str_map *h)
     return l;
 }
 
-/* One request. */
+/* Makes a request, and follows nothing. */
 static int
 get_once(const void *ctx, CURL *c, struct http_get *g, const char *url, bool with_headers,
          struct err *e)

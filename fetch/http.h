@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One download over HTTP or HTTPS. Redirects are followed within these two, at most ten; headers go
+ * A download over HTTP or HTTPS. Redirects are followed within these two, at most ten; headers go
  * to the host of the first URL alone. No address of a metadata service or another link-local one is
  * connected to, whatever name or redirect leads there.
  */

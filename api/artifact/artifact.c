@@ -512,7 +512,7 @@ same_file(const char *s, size_t n, const char *name)
     return n == strlen(name) && memcmp(s, name, n) == 0;
 }
 
-/* One line without its end. */
+/* Reads a line, whose end is left out. */
 static bool
 line_sum(const char *s, size_t n, const char *name, struct artifact_checksum *ret)
 {

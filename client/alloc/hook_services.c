@@ -40,7 +40,7 @@ hook_services_any(const struct service_list *l)
     return false;
 }
 
-/* Those that an update took away are to be told as well. */
+/* Says whether there is a set to tell, that an update has emptied as well. */
 static bool
 hook_services_wanted(const struct alloc_runner *ar)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One look at a service: a connection over TCP, or a request of HTTP and its answer. What is looked
+ * A look at a service: a connection over TCP, or a request of HTTP and its answer. What is looked
  * at is a task's, and hostile: of an answer PROBE_OUTPUT_MAX bytes are read, whatever it does it is
  * over in its time, and a connection to addresses of links (169.254.0.0/16 with the metadata
  * services of clouds, fe80::/10, fd00:ec2::254) is refused, also where a name leads there.

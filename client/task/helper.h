@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One of our own programs, working for a task that need not run (isolation/launch/helper.h): one
+ * A program of our own, working for a task that need not run (isolation/launch/helper.h): one
  * request, one report. While the warden is away, or has as many helpers as it may, it is asked
  * again.
  */

@@ -140,7 +140,7 @@ START_TEST(judged_by_its_tasks)
 }
 END_TEST
 
-/* One task runs from T0 + 2 on. */
+/* A task runs from T0 + 2 on. */
 START_TEST(judged_by_checks_too)
 {
     static const struct {

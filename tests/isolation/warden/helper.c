@@ -42,7 +42,7 @@ outcome(int r)
     return r >= 0 ? "yes" : errno == EACCES ? "EACCES" : errno == EPERM ? "EPERM" : strerror(errno);
 }
 
-/* One line for each thing: whether it can be had. */
+/* Tells in a line for each thing whether it can be had. */
 static void
 look(void)
 {
