@@ -58,18 +58,6 @@ validate_complain(struct check *c, const char *fmt, ...)
     list_add(c->ctx, *c->errors, text);
 }
 
-static bool
-one_of(const char *s, const char *const *words, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (str_eq(s, words[i]))
-            return true;
-    return false;
-}
-#define ONE_OF(s, ...)                                                                             \
-    one_of((s), (const char *const[]){__VA_ARGS__},                                                \
-           sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
-
 /* --- constraints --- */
 
 /* Complains of a target that no node can be asked for: it would hold on no node, or on all of
@@ -82,8 +70,8 @@ validate_attribute(struct check *c, const char *target)
     size_t n = strlen(target);
     if (target[1] != '{' || target[n - 1] != '}')
         validate_complain(c, "constraint: attribute \"%s\" is not of the form ${name}", target);
-    else if (!ONE_OF(target, "${node.unique.id}", "${node.datacenter}", "${node.unique.name}",
-                     "${node.class}", "${node.pool}") &&
+    else if (!STR_ONE_OF(target, "${node.unique.id}", "${node.datacenter}", "${node.unique.name}",
+                         "${node.class}", "${node.pool}") &&
              !str_prefix(target, "${attr.") && !str_prefix(target, "${meta."))
         validate_complain(
             c,
@@ -192,7 +180,7 @@ validate_spreads(struct check *c, const struct spread_list *l)
 static void
 validate_restart(struct check *c, const struct restart_policy *p)
 {
-    if (!ONE_OF(p->mode, "fail", "delay"))
+    if (!STR_ONE_OF(p->mode, "fail", "delay"))
         validate_complain(c, "restart: mode \"%s\" is neither \"fail\" nor \"delay\"", p->mode);
     if (p->attempts.v < 0)
         validate_complain(c, "restart: attempts is negative");
@@ -215,7 +203,7 @@ validate_reschedule(struct check *c, const struct reschedule_policy *p)
 {
     if (!p || (!p->unlimited.v && p->attempts.v == 0))
         return;
-    if (!ONE_OF(p->delay_function, "constant", "exponential", "fibonacci"))
+    if (!STR_ONE_OF(p->delay_function, "constant", "exponential", "fibonacci"))
         validate_complain(
             c, "reschedule: delay_function \"%s\" is not constant, exponential or fibonacci",
             p->delay_function);
@@ -234,12 +222,12 @@ validate_update(struct check *c, const struct update_strategy *u, int64_t count)
 {
     if (!u)
         return;
-    if (ONE_OF(c->job->type, JOB_BATCH, JOB_SYSBATCH)) {
+    if (STR_ONE_OF(c->job->type, JOB_BATCH, JOB_SYSBATCH)) {
         if (!c->job->update) /* which was said of the job */
             validate_complain(c, "a %s job has no update block", c->job->type);
         return;
     }
-    if (!ONE_OF(u->health_check, "checks", "task_states", "manual"))
+    if (!STR_ONE_OF(u->health_check, "checks", "task_states", "manual"))
         validate_complain(c, "update: health_check \"%s\" is not checks, task_states or manual",
                           u->health_check);
     if (u->max_parallel.v < 0 || u->canary < 0)
@@ -263,7 +251,7 @@ validate_migrate(struct check *c, const struct migrate_strategy *m)
         validate_complain(c, "a %s job has no migrate block", c->job->type);
         return;
     }
-    if (!ONE_OF(m->health_check, "checks", "task_states"))
+    if (!STR_ONE_OF(m->health_check, "checks", "task_states"))
         validate_complain(c, "migrate: health_check \"%s\" is not checks or task_states",
                           m->health_check);
     if (m->max_parallel.v < 0)
@@ -331,7 +319,7 @@ net_policy(struct check *c, const char *what, const struct net_policy *p)
                 validate_complain(c, "network: %s: %s", what, e.text);
         }
     }
-    if (p && !str_empty(p->default_) && !ONE_OF(p->default_, "allow", "deny"))
+    if (p && !str_empty(p->default_) && !STR_ONE_OF(p->default_, "allow", "deny"))
         validate_complain(c, "network: %s: default \"%s\" is not allow or deny", what, p->default_);
 }
 
@@ -384,9 +372,9 @@ validate_network(struct check *c, const struct network_resource *n)
         validate_complain(c, "network: more than %d ports", JOB_PORTS_MAX);
         return;
     }
-    if (!ONE_OF(n->mode, "host", "none", "bridge"))
+    if (!STR_ONE_OF(n->mode, "host", "none", "bridge"))
         validate_complain(c, "network: mode \"%s\" is not host, none or bridge", n->mode);
-    if (ONE_OF(n->mode, "none") && n->reserved_ports.n + n->dynamic_ports.n > 0)
+    if (STR_ONE_OF(n->mode, "none") && n->reserved_ports.n + n->dynamic_ports.n > 0)
         validate_complain(c, "network: mode \"none\" has no ports: nothing can reach the group");
     const struct port_list *lists[] = {&n->reserved_ports, &n->dynamic_ports};
     for (size_t l = 0; l < ARRAY_LEN(lists); l++)
@@ -409,7 +397,7 @@ task_name(struct check *c, const struct task *t)
         validate_complain(c, "the task's name must be 1 to %d bytes long", JOB_TASK_NAME_MAX);
     else if (strchr(t->name, '/') || strchr(t->name, '\\'))
         validate_complain(c, "the task's name may not hold slashes");
-    else if (ONE_OF(t->name, "alloc", ".", ".."))
+    else if (STR_ONE_OF(t->name, "alloc", ".", ".."))
         validate_complain(c, "the task may not be called \"%s\"", t->name);
     else if (!plain_task_name(t->name))
         validate_complain(c,
@@ -444,7 +432,7 @@ validate_resources(struct check *c, const struct resources *r, const struct job_
         validate_complain(c, "resources: secrets must be between 0 and memory");
     for (size_t i = 0; i < r->networks.n; i++) {
         validate_network(c, r->networks.v[i]);
-        if (!ONE_OF(r->networks.v[i]->mode, "host"))
+        if (!STR_ONE_OF(r->networks.v[i]->mode, "host"))
             validate_complain(c, "network: mode \"%s\" is for the network block of a group",
                               r->networks.v[i]->mode);
         if (r->networks.v[i]->egress || r->networks.v[i]->bind)
@@ -466,7 +454,7 @@ validate_lifecycle(struct check *c, const struct task_lifecycle_config *l)
 {
     if (!l)
         return;
-    if (!ONE_OF(l->hook, "prestart", "poststart", "poststop"))
+    if (!STR_ONE_OF(l->hook, "prestart", "poststart", "poststop"))
         validate_complain(c, "lifecycle: hook \"%s\" is not prestart, poststart or poststop",
                           str_or(l->hook, ""));
     if (l->sidecar && str_eq(l->hook, "poststop"))
@@ -524,7 +512,7 @@ group_tasks(struct check *c, const struct task_group *g, const struct job_limits
 {
     size_t leaders = 0, mains = 0;
     const struct task *engine = NULL;
-    bool own = g->networks.n > 0 && !ONE_OF(g->networks.v[0]->mode, "host");
+    bool own = g->networks.n > 0 && !STR_ONE_OF(g->networks.v[0]->mode, "host");
     if (g->tasks.n > JOB_TASKS_MAX) {
         validate_complain(c, "more than %d tasks", JOB_TASKS_MAX);
         return;
@@ -555,7 +543,7 @@ group_tasks(struct check *c, const struct task_group *g, const struct job_limits
 static void
 validate_group(struct check *c, const struct task_group *g, const struct job_limits *limits)
 {
-    bool batch = ONE_OF(c->job->type, JOB_BATCH, JOB_SYSBATCH);
+    bool batch = STR_ONE_OF(c->job->type, JOB_BATCH, JOB_SYSBATCH);
     c->group = str_or(g->name, "");
     if (str_empty(g->name))
         validate_complain(c, "the group has no name");
@@ -565,9 +553,9 @@ validate_group(struct check *c, const struct task_group *g, const struct job_lim
                           JOB_ID_MAX);
     if (g->count.v < 0)
         validate_complain(c, "count is negative");
-    if (g->count.v > 1 && ONE_OF(c->job->type, JOB_SYSTEM, JOB_SYSBATCH))
+    if (g->count.v > 1 && STR_ONE_OF(c->job->type, JOB_SYSTEM, JOB_SYSBATCH))
         validate_complain(c, "count of a %s job is 1 per node, or 0", c->job->type);
-    if (g->reschedule_policy && ONE_OF(c->job->type, JOB_SYSTEM, JOB_SYSBATCH))
+    if (g->reschedule_policy && STR_ONE_OF(c->job->type, JOB_SYSTEM, JOB_SYSBATCH))
         validate_complain(c, "a %s job is not rescheduled: remove reschedule", c->job->type);
     if (g->networks.n > 1)
         validate_complain(c, "only one network block is allowed");
@@ -643,7 +631,7 @@ job_head(struct check *c, const struct job_limits *limits)
     const struct job *j = c->job;
     int64_t max = limits && limits->max_priority ? limits->max_priority : 100;
     job_id(c);
-    if (!ONE_OF(j->type, JOB_SERVICE, JOB_BATCH, JOB_SYSTEM, JOB_SYSBATCH))
+    if (!STR_ONE_OF(j->type, JOB_SERVICE, JOB_BATCH, JOB_SYSTEM, JOB_SYSBATCH))
         validate_complain(c, "job type \"%s\" is not service, batch, system or sysbatch", j->type);
     if (j->priority.v < 1 || j->priority.v > max)
         validate_complain(c, "priority %" PRId64 " is not 1 to %" PRId64, j->priority.v, max);
@@ -652,7 +640,7 @@ job_head(struct check *c, const struct job_limits *limits)
             validate_complain(c, "datacenters holds an empty name");
     if (j->payload.n > 0)
         validate_complain(c, "a payload comes with a dispatch, not with a job");
-    if (j->update && ONE_OF(j->type, JOB_BATCH, JOB_SYSBATCH))
+    if (j->update && STR_ONE_OF(j->type, JOB_BATCH, JOB_SYSBATCH))
         validate_complain(c, "a %s job has no update block", j->type);
     validate_constraints(c, &j->constraints);
     validate_affinities(c, &j->affinities);

@@ -40,16 +40,6 @@ validate_blocks_complain(const struct check *c, const char *fmt, ...)
     va_end(ap);
 }
 
-static bool
-one_of(const char *s, const char *const *words)
-{
-    for (; *words; words++)
-        if (str_eq(str_or(s, ""), *words))
-            return true;
-    return false;
-}
-#define ONE_OF(s, ...) one_of((s), (const char *const[]){__VA_ARGS__, NULL})
-
 /* Says whether the text is interpolated later, by its file's word, and cannot be looked at. */
 static bool
 validate_blocks_interpolated(const char *s)
@@ -81,7 +71,7 @@ change_mode(const struct check *c, const char *what, const char *mode, const cha
     if (str_eq(str_or(mode, ""), "signal") && str_empty(signal))
         validate_blocks_complain(c, "%s: change_mode \"signal\" needs a change_signal", what);
     if (!str_eq(str_or(mode, ""), "signal") && !str_empty(signal) &&
-        !ONE_OF(what, "template", "vault"))
+        !STR_ONE_OF(what, "template", "vault"))
         validate_blocks_complain(c, "%s: change_signal goes with change_mode \"signal\"", what);
 }
 
@@ -96,7 +86,7 @@ validate_blocks_fence(const struct check *c, const struct job *j, const struct t
         return;
     if (g->disconnect->lost_after.v < FENCE_LOST_AFTER_LEAST)
         validate_blocks_complain(c, "disconnect: fence needs a lost_after of 10s or more");
-    if (!ONE_OF(j->type, JOB_SERVICE, JOB_BATCH))
+    if (!STR_ONE_OF(j->type, JOB_SERVICE, JOB_BATCH))
         validate_blocks_complain(c, "disconnect: fence is for service and batch jobs");
     if (u && u->canary > 0)
         validate_blocks_complain(
@@ -121,14 +111,14 @@ validate_blocks_disconnect(const struct check *c, const struct job *j, const str
     if (d->lost_after.v < 0 || d->stop_on_client_after.v < 0)
         validate_blocks_complain(
             c, "disconnect: lost_after and stop_on_client_after may not be negative");
-    if (d->stop_on_client_after.set && !ONE_OF(j->type, JOB_SERVICE, JOB_BATCH))
+    if (d->stop_on_client_after.set && !STR_ONE_OF(j->type, JOB_SERVICE, JOB_BATCH))
         validate_blocks_complain(c,
                                  "disconnect: stop_on_client_after is for service and batch jobs");
     if (d->stop_on_client_after.set && d->lost_after.v != 0)
         validate_blocks_complain(
             c, "disconnect: lost_after and stop_on_client_after exclude each other");
-    if (!ONE_OF(d->reconcile, "", "best_score", "keep_original", "keep_replacement",
-                "longest_running"))
+    if (!STR_ONE_OF(d->reconcile, "", "best_score", "keep_original", "keep_replacement",
+                    "longest_running"))
         validate_blocks_complain(
             c,
             "disconnect: reconcile \"%s\" is not best_score, keep_original, keep_replacement or "
@@ -184,7 +174,7 @@ validate_blocks_volume(const struct check *c, const struct job *j, const struct 
 {
     const char *name = str_or(v->name, "");
     bool csi = str_eq(str_or(v->type, ""), "csi"), lone = g->count.v > 1 && !v->per_alloc;
-    if (!ONE_OF(v->type, "host", "csi"))
+    if (!STR_ONE_OF(v->type, "host", "csi"))
         validate_blocks_complain(c, "volume \"%s\": type \"%s\" is not host or csi", name,
                                  str_or(v->type, ""));
     if (str_empty(v->source))
@@ -198,18 +188,18 @@ validate_blocks_volume(const struct check *c, const struct job *j, const struct 
         validate_blocks_complain(c, "volume \"%s\": sticky is for host volumes", name);
     if (v->per_alloc && v->sticky)
         validate_blocks_complain(c, "volume \"%s\": per_alloc and sticky exclude each other", name);
-    if (v->per_alloc && ONE_OF(j->type, JOB_SYSTEM, JOB_SYSBATCH))
+    if (v->per_alloc && STR_ONE_OF(j->type, JOB_SYSTEM, JOB_SYSBATCH))
         validate_blocks_complain(c, "volume \"%s\": a %s job has no per_alloc volumes", name,
                                  j->type);
     if (v->per_alloc && g->update && g->update->canary > 0)
         validate_blocks_complain(c, "volume \"%s\": canaries cannot have per_alloc volumes", name);
-    if (ONE_OF(v->access_mode, "single-node-reader-only", "multi-node-reader-only") &&
+    if (STR_ONE_OF(v->access_mode, "single-node-reader-only", "multi-node-reader-only") &&
         !v->read_only)
         validate_blocks_complain(c, "volume \"%s\": access_mode \"%s\" needs read_only = true",
                                  name, v->access_mode);
     if (csi && lone &&
-        ONE_OF(v->access_mode, "single-node-reader-only", "single-node-writer",
-               "multi-node-single-writer"))
+        STR_ONE_OF(v->access_mode, "single-node-reader-only", "single-node-writer",
+                   "multi-node-single-writer"))
         validate_blocks_complain(c, "volume \"%s\": access_mode \"%s\" is for a count of 1", name,
                                  v->access_mode);
     if (str_eq(str_or(v->attachment_mode, ""), "block-device") && v->mount_options)
@@ -243,14 +233,14 @@ validate_blocks_template(const struct check *c, const struct template *t)
     else if (!validate_blocks_interpolated(t->dest_path) && validate_blocks_escapes(t->dest_path))
         validate_blocks_complain(
             c, "template: destination \"%s\" leaves the directory of the allocation", t->dest_path);
-    if (!ONE_OF(t->change_mode, "restart", "signal", "noop", "script"))
+    if (!STR_ONE_OF(t->change_mode, "restart", "signal", "noop", "script"))
         validate_blocks_complain(
             c, "template: change_mode \"%s\" is not restart, signal, noop or script",
             t->change_mode);
     change_mode(c, "template", t->change_mode, t->change_signal);
-    if (t->envvars.v && ONE_OF(t->change_mode, "signal"))
+    if (t->envvars.v && STR_ONE_OF(t->change_mode, "signal"))
         validate_blocks_complain(c, "template: env = true does not go with change_mode \"signal\"");
-    if (ONE_OF(t->change_mode, "script") &&
+    if (STR_ONE_OF(t->change_mode, "script") &&
         (!t->change_script || str_empty(t->change_script->command)))
         validate_blocks_complain(
             c, "template: change_mode \"script\" needs a change_script with a command");
@@ -280,7 +270,7 @@ validate_blocks_artifact(const struct check *c, const struct task_artifact *a)
         (void)artifact_supported(&s, &e);
     if (!str_empty(source) && e.code != 0)
         validate_blocks_complain(c, "artifact: %s", e.text);
-    if (!ONE_OF(a->getter_mode, "any", "file", "dir"))
+    if (!STR_ONE_OF(a->getter_mode, "any", "file", "dir"))
         validate_blocks_complain(c, "artifact: mode \"%s\" is not any, file or dir",
                                  a->getter_mode);
     if (!validate_blocks_interpolated(a->relative_dest) &&
@@ -299,7 +289,7 @@ volume_mount(const struct check *c, const struct task_group *g, const struct vol
     if (!of && !validate_blocks_interpolated(m->volume))
         validate_blocks_complain(c, "volume_mount: the group has no volume \"%s\"",
                                  str_or(m->volume, ""));
-    if (!ONE_OF(m->propagation_mode, "", "private", "host-to-task", "bidirectional"))
+    if (!STR_ONE_OF(m->propagation_mode, "", "private", "host-to-task", "bidirectional"))
         validate_blocks_complain(
             c,
             "volume_mount: propagation_mode \"%s\" is not private, host-to-task or bidirectional",
@@ -318,16 +308,16 @@ validate_blocks_devices(const struct check *c, const struct resources *r)
             validate_blocks_complain(c, "device \"%s\": count must be at least 1",
                                      str_or(d->name, ""));
         for (size_t k = 0; k < d->constraints.n; k++)
-            if (ONE_OF(d->constraints.v[k]->operand, "distinct_hosts", "distinct_property"))
+            if (STR_ONE_OF(d->constraints.v[k]->operand, "distinct_hosts", "distinct_property"))
                 validate_blocks_complain(
                     c, "device \"%s\": constraint: operator \"%s\" is for jobs, groups and tasks",
                     str_or(d->name, ""), d->constraints.v[k]->operand);
     }
     const struct numa *n = r->numa;
-    if (n && !ONE_OF(n->affinity, "", "none", "prefer", "require"))
+    if (n && !STR_ONE_OF(n->affinity, "", "none", "prefer", "require"))
         validate_blocks_complain(c, "numa: affinity \"%s\" is not none, prefer or require",
                                  n->affinity);
-    if (n && ONE_OF(n->affinity, "prefer", "require") && r->cores.v < 1)
+    if (n && STR_ONE_OF(n->affinity, "prefer", "require") && r->cores.v < 1)
         validate_blocks_complain(c, "numa: affinity \"%s\" needs cores", n->affinity);
     for (size_t i = 0; n && i < n->devices.n; i++) {
         bool asked = false;
@@ -384,7 +374,7 @@ validate_task_blocks(const void *ctx, const struct task_group *g, const struct t
             validate_blocks_complain(&c, "secret \"%s\": provider and path are needed",
                                      str_or(t->secrets.v[i]->name, ""));
     const struct task_csi_plugin_config *p = t->csi_plugin_config;
-    if (p && (str_empty(p->id) || !ONE_OF(p->type, "controller", "node", "monolith")))
+    if (p && (str_empty(p->id) || !STR_ONE_OF(p->type, "controller", "node", "monolith")))
         validate_blocks_complain(
             &c, "csi_plugin: an id is needed, and a type: controller, node or monolith");
 }

@@ -33,16 +33,6 @@ service_complain(const struct check *c, const char *fmt, ...)
     va_end(ap);
 }
 
-static bool
-one_of(const char *s, const char *const *words)
-{
-    for (; *words; words++)
-        if (str_eq(str_or(s, ""), *words))
-            return true;
-    return false;
-}
-#define ONE_OF(s, ...) one_of((s), (const char *const[]){__VA_ARGS__, NULL})
-
 /* Says whether the text is interpolated where it runs, and cannot be looked at. */
 static bool
 is_interpolated(const char *s)
@@ -124,7 +114,7 @@ check_of_nomad(const struct check *c, const struct service *s, const struct serv
          "check_restart { ignore_warnings }"},
     };
 
-    if (!ONE_OF(k->type, "http", "tcp"))
+    if (!STR_ONE_OF(k->type, "http", "tcp"))
         service_complain(c,
                          "service \"%s\": check: invalid check type (\"%s\"), must be one of tcp, "
                          "http with provider \"nomad\"",
@@ -134,13 +124,13 @@ check_of_nomad(const struct check *c, const struct service *s, const struct serv
             service_complain(
                 c, "service \"%s\": check: %s may only be set for Consul service checks: remove it",
                 s->name, rows[i].what);
-    if (!one_of(k->method, methods))
+    if (!str_is_one(k->method, methods))
         service_complain(c, "service \"%s\": check: method \"%s\" is none of HTTP", s->name,
                          k->method);
-    if (!ONE_OF(k->address_mode, "", "host", "driver", "alloc", "alloc_ipv6"))
+    if (!STR_ONE_OF(k->address_mode, "", "host", "driver", "alloc", "alloc_ipv6"))
         service_complain(c, "service \"%s\": check: address_mode \"%s\" is not host or alloc",
                          s->name, k->address_mode);
-    if (!ONE_OF(k->protocol, "", "http", "https"))
+    if (!STR_ONE_OF(k->protocol, "", "http", "https"))
         service_complain(c, "service \"%s\": check: protocol \"%s\" is not http or https", s->name,
                          k->protocol);
 }
@@ -150,7 +140,7 @@ service_check(const struct check *c, const struct service *s, const struct servi
 {
     bool script = str_eq(k->type, "script");
 
-    if (!ONE_OF(k->type, "http", "tcp", "script", "grpc"))
+    if (!STR_ONE_OF(k->type, "http", "tcp", "script", "grpc"))
         service_complain(c, "service \"%s\": check: type \"%s\" is not http, tcp, script or grpc",
                          s->name, str_or(k->type, ""));
     else if (of_nomad(s))
@@ -176,7 +166,7 @@ service_check(const struct check *c, const struct service *s, const struct servi
         service_complain(
             c, "service \"%s\": check: check_restart: limit and grace may not be negative",
             s->name);
-    if (!ONE_OF(k->on_update, "", "require_healthy", "ignore_warnings", "ignore"))
+    if (!STR_ONE_OF(k->on_update, "", "require_healthy", "ignore_warnings", "ignore"))
         service_complain(c,
                          "service \"%s\": check: on_update \"%s\" is not require_healthy, "
                          "ignore_warnings or ignore",
@@ -199,15 +189,21 @@ service_one(const struct check *c, struct service *s)
                          "service \"%.80s\": a name has 1 to 63 letters, digits and hyphens, and "
                          "begins and ends with none of the last (RFC 1123)",
                          s->name);
-    if (!ONE_OF(s->provider, "consul", "nomad"))
+    if (!STR_ONE_OF(s->provider, "consul", "nomad"))
         service_complain(c, "service \"%s\": provider \"%s\" is not consul or nomad", s->name,
                          s->provider);
-    if (!ONE_OF(s->address_mode, "auto", "host", "driver", "alloc", "alloc_ipv6"))
+    if (!STR_ONE_OF(s->address_mode, "auto", "host", "driver", "alloc", "alloc_ipv6"))
         service_complain(
             c, "service \"%s\": address_mode \"%s\" is not auto, host, driver, alloc or alloc_ipv6",
             s->name, s->address_mode);
     if (!str_empty(s->address) && !str_eq(s->address_mode, "auto"))
         service_complain(c, "service \"%s\": an address goes with address_mode \"auto\"", s->name);
+    if (of_nomad(s) && str_eq(s->address_mode, "driver"))
+        service_complain(
+            c,
+            "service \"%s\": address_mode \"driver\" is not in this release: no driver "
+            "tells an address; write \"host\" or \"alloc\"",
+            s->name);
     if (s->connect && of_nomad(s))
         service_complain(c, "service \"%s\": connect needs provider \"consul\"", s->name);
     if (s->identity && of_nomad(s))

@@ -174,6 +174,15 @@ str_stars(const char *pattern, const char *s)
     return glob_matches(pattern, s, true);
 }
 
+bool
+str_is_one(const char *s, const char *const *words)
+{
+    for (; *words; words++)
+        if (str_eq(str_or(s, ""), *words))
+            return true;
+    return false;
+}
+
 size_t
 str_distance(const char *a, const char *b)
 {

@@ -29,6 +29,9 @@ bool str_same_secret(const char *a, const char *b);
 /* Glob with * and ? (and \ quoting), as Nomad's datacenter patterns. */
 bool str_glob(const char *pattern, const char *s);
 bool str_stars(const char *pattern, const char *s); /* "*" alone means something */
+/* Says whether it is one of the words, the last of which is followed by NULL; NULL is "". */
+bool str_is_one(const char *s, const char *const *words);
+#define STR_ONE_OF(s, ...) str_is_one((s), (const char *const[]){__VA_ARGS__, NULL})
 /* Edit distance, capped: for "did you mean". */
 size_t str_distance(const char *a, const char *b);
 /* The nearest of `n` names within distance 3, or NULL. */

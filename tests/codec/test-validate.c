@@ -596,6 +596,8 @@ START_TEST(blocks_are_checked)
         {"\"Services\":[{\"Provider\":\"nomad\",\"Checks\":[{\"Type\":\"grpc\"}]}]", "",
          "must be one of tcp, http"},
         {"\"Services\":[{\"Name\":\"a_b\"}]", "", "RFC 1123"},
+        {"\"Services\":[{\"Provider\":\"nomad\",\"AddressMode\":\"driver\"}]", "",
+         "write \"host\" or"},
         {"\"Services\":[{\"PortLabel\":\"web\"}]", "", "port label \"web\" does not exist"},
         {"\"Services\":[{\"PortLabel\":\"65536\"}]", "", "between 1 and 65535"},
         {"\"Services\":[{\"Checks\":[{\"Type\":\"tcp\"}]}]", "", "a check requires a port"},
