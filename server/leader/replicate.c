@@ -24,7 +24,7 @@ enum {
     ASK_WAIT_MS = 30000, /* of a query without news; what was in use is looked at again then */
     ASK_SPARE_MS = 5000,
     RETRY_MS = 1000,
-    RETRY_MAX_MS = 30000,
+    RETRY_MAX_MS = 5000, /* a link that heals is used soon */
     ROWS_MAX = 64, /* of an entry */
 };
 
