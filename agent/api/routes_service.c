@@ -87,22 +87,6 @@ choose_done(struct request *a, const void *resp)
     reply_rows(a, &type_service_registration, &chosen);
 }
 
-/* Leaves instances whose checks do not fail, where it is asked for. False: it was answered. */
-static bool
-take_health(struct request *a)
-{
-    static const char healthy[] = "Health != \"failing\" and Health != \"pending\"";
-    bool only = false;
-
-    if (!param_bool(a, "healthy", &only))
-        return false;
-    if (only)
-        a->list.filter = str_empty(a->list.filter)
-                             ? healthy
-                             : mem_printf(a, "(%s) and %s", a->list.filter, healthy);
-    return true;
-}
-
 static void
 routes_service_get(struct request *a)
 {
@@ -110,7 +94,8 @@ routes_service_get(struct request *a)
     struct id_request *r = request_by_id(a);
     uint64_t n;
 
-    if (!take_health(a))
+    r->healthy = true;
+    if (!param_bool(a, "healthy", &r->healthy))
         return;
     if (str_empty(choose)) {
         reply_list(a, RPC_SERVICE_GET, r);

@@ -171,8 +171,9 @@ cmd_service_info(struct cmd *c)
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc))
         return rc;
     char *target = object_list_target(c, "/v1/service/%", c->args[0], &o);
-    if (healthy)
-        target = mem_printf(c, "%s%chealthy=true", target, strchr(target, '?') != NULL ? '&' : '?');
+    if (!healthy)
+        target =
+            mem_printf(c, "%s%chealthy=false", target, strchr(target, '?') != NULL ? '&' : '?');
     if (api_list(c, target, &type_service_registration, &l, &meta, &e))
         return cmd_fail(c, "Error listing service registrations: %s", e.text);
     if (output_list(c, &o.out, &type_service_registration, &l, &rc))

@@ -21,14 +21,25 @@ services_takes(const struct read *r, const void *whole)
     return !((const struct service_registration *)whole)->away;
 }
 
-#define SERVICE_ROWS                                                                               \
-    .tables = STATE_BIT(STATE_SERVICES), .run = read_list, .takes = services_takes, .needs = "Away"
+/* A program that asks for a name sends its users where it is told: not to what does not work. */
+static bool
+instances_takes(const struct read *r, const void *whole)
+{
+    const struct service_registration *s = whole;
+    bool all = !((const struct id_request *)r->req)->healthy;
 
-const struct read_row read_service_get = {SERVICE_ROWS, .about = WATCH_SERVICE,
-                                          .by = STATE_SERVICES_BY_NAME};
-const struct read_row read_job_services = {SERVICE_ROWS, .about = WATCH_JOB_SERVICES,
+    return !s->away && (all || str_empty(s->health) || str_eq(s->health, SERVICE_PASSING));
+}
+
+#define SERVICE_ROWS .tables = STATE_BIT(STATE_SERVICES), .run = read_list, .needs = "Away Health"
+
+const struct read_row read_service_get = {SERVICE_ROWS, .takes = instances_takes,
+                                          .about = WATCH_SERVICE, .by = STATE_SERVICES_BY_NAME};
+const struct read_row read_job_services = {SERVICE_ROWS, .takes = services_takes,
+                                           .about = WATCH_JOB_SERVICES,
                                            .by = STATE_SERVICES_BY_JOB};
-const struct read_row read_alloc_services = {SERVICE_ROWS, .about = WATCH_ALLOC_SERVICES,
+const struct read_row read_alloc_services = {SERVICE_ROWS, .takes = services_takes,
+                                             .about = WATCH_ALLOC_SERVICES,
                                              .by = STATE_SERVICES_BY_ALLOC};
 
 /* Gives the name its entry; they come in the order of the index. */
