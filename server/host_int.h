@@ -19,7 +19,6 @@ struct server {
     struct core *core;
     struct watches *watches;
     struct leader *leader;
-    struct keys *keys;
     struct ways *ways;
     struct callers *callers;
     struct forwards *forwards;

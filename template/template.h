@@ -105,12 +105,18 @@ struct template_result {
     struct template_asks used;    /* all questions but ENV, missing or not */
 };
 
-/* `v`: the data, NULL for nil. 0: carried out, and res says whether it waits; -ERR_INVALID with
- * Go's words and position (res tells all the same what was missing until then: such a mistake may
- * be one of waiting); -ERR_LIMIT: a limit, which is named. `out` holds then the text before it.
- * The members of res are owned by ctx. `env` may be NULL: all is missing. */
-int template_exec(const void *ctx, const struct template_tree *t, const struct value *v,
-                  const struct template_env *env, const struct template_limits *l, struct buf *out,
+struct template_input {
+    const struct template_tree *tree;
+    const struct value *data;             /* NULL: nil, as of a task's template */
+    const struct template_env *env;       /* NULL: all is missing */
+    const struct template_limits *limits; /* NULL: the usual ones */
+};
+
+/* 0: carried out, and res says whether it waits; -ERR_INVALID with Go's words and position (res
+ * tells all the same what was missing until then: such a mistake may be one of waiting);
+ * -ERR_LIMIT: a limit, which is named. `out` holds then the text before it. The members of res are
+ * owned by ctx. */
+int template_exec(const void *ctx, const struct template_input *in, struct buf *out,
                   struct template_result *res, struct err *e);
 
 /* Appends the text of a template of -t, applied to `v`. 0, or -ERR_INVALID with words; `out` then
