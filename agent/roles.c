@@ -337,6 +337,11 @@ start_client(struct roles *r, struct err *e)
         .version = PACKAGE_VERSION,
     };
 
+    const char *const bound[] = {r->http_bind, r->rpc_bind, config_serf_addr(c)};
+    struct addr a;
+    for (size_t i = 0; i < ARRAY_LEN(bound); i++)
+        if (addr_parse(bound[i], 0, &a, NULL) == 0)
+            cc.ports[i] = a.port;
     r->warden = warden_client_new(r, mem_printf(r, "%s/" POLICY_SOCKET, p->run_dir));
     r->client = client_new(r->rc.loop, &cc, r->servers, r->warden, e);
     if (!r->client || client_start(r->client, e) < 0)

@@ -93,6 +93,22 @@ service_port(const struct check *c, const struct service *s, const char *label, 
 
 /* --- checks --- */
 
+/* The task of the group in which a script check runs. */
+static const char *
+task_of_check(const struct service *s, const struct service_check *k)
+{
+    return str_or(k->task_name, str_or(s->task_name, ""));
+}
+
+static bool
+has_task(const struct task_group *g, const char *name)
+{
+    for (size_t i = 0; i < g->tasks.n; i++)
+        if (str_eq(g->tasks.v[i]->name, name))
+            return true;
+    return false;
+}
+
 /* Refuses what Nomad's own provider does not take. */
 static void
 check_of_nomad(const struct check *c, const struct service *s, const struct service_check *k)
@@ -114,11 +130,11 @@ check_of_nomad(const struct check *c, const struct service *s, const struct serv
          "check_restart { ignore_warnings }"},
     };
 
-    if (!STR_ONE_OF(k->type, "http", "tcp"))
+    if (str_eq(k->type, "script") && c->task == NULL && !has_task(c->group, task_of_check(s, k)))
         service_complain(c,
-                         "service \"%s\": check: invalid check type (\"%s\"), must be one of tcp, "
-                         "http with provider \"nomad\"",
-                         s->name, str_or(k->type, ""));
+                         "service \"%s\": check: a script check of a group runs in a task of it: "
+                         "name that by task",
+                         s->name);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].is)
             service_complain(

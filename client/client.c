@@ -222,7 +222,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
     copy_config(g, cfg);
     c->link = link_new(g, &link_events, c);
     c->allocs = (struct allocs){.g = g, .events = &alloc_events, .arg = c};
-    c->allocs.prober = prober_new(loop);
+    c->allocs.prober = prober_new(loop, cfg->ports);
     c->gc = gc_new(&c->allocs);
     c->reg = (struct registration){.g = g, .events = &register_events, .arg = c};
     c->sync = sync_new(&c->allocs, c->gc, &c->gone, &c->reg);
@@ -689,6 +689,14 @@ client_each_live(struct client *c, client_alloc_fn *fn, void *arg)
     ALLOCS_EACH (&c->allocs, ar)
         if (!alloc_runner_terminal(ar))
             fn(arg, ar->a.rec->alloc);
+}
+
+void
+client_each_services(struct client *c, client_services_fn *fn, void *arg)
+{
+    ALLOCS_EACH (&c->allocs, ar)
+        if (ar->names.set && !alloc_runner_terminal(ar))
+            fn(arg, ar->a.rec->alloc, ar->names.set->services.n, &ar->a.rec->checks);
 }
 
 const struct check_result_list *

@@ -127,6 +127,10 @@ int client_alloc_stats(struct client *c, const void *ctx, const char *alloc_id, 
 /* Every allocation that has not ended. */
 typedef void client_alloc_fn(void *arg, const struct allocation *a);
 void client_each_live(struct client *c, client_alloc_fn *fn, void *arg);
+/* ... with the number of its services' registrations that are to be known to the servers. */
+typedef void client_services_fn(void *arg, const struct allocation *a, size_t registered,
+                                const struct check_result_list *checks);
+void client_each_services(struct client *c, client_services_fn *fn, void *arg);
 /* Every task that runs here; without the statistics of its single processes. */
 void client_each_usage(struct client *c, client_usage_fn *fn, void *arg);
 struct host_stats *client_host_stats(struct client *c, const void *ctx);

@@ -24,6 +24,7 @@ struct client_config {
     const struct agent_client *agent; /* the client block of the configuration [an empty one] */
     const char *http_addr; /* advertised "ip:port" of this agent's HTTP API, */
     bool http_tls;         /* which speaks TLS */
+    uint16_t ports[3]; /* on which the agent listens: no check looks there; 0: none */
     bool dev;              /* loopback fingerprint */
     bool stop_tasks;       /* client_stop ends all tasks and removes their directories (-dev) */
     /* The servers that there are, "ip:port" each, as the last time (in client_new) or by now: 1:

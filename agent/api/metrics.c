@@ -196,19 +196,43 @@ add_allocated(struct gauges *g, const struct str_map *l, const struct allocation
     add_labelled(g, l, ALLOCS "memory.max_allocated", (double)r->memory->memory_max_mb * 1048576);
 }
 
+static struct str_map
+alloc_labels(struct gauges *g, const struct allocation *a)
+{
+    struct str_map l = {0};
+    str_map_set(g, &l, "job", str_or(a->job_id, ""));
+    str_map_set(g, &l, "task_group", str_or(a->task_group, ""));
+    str_map_set(g, &l, "alloc_id", a->id);
+    str_map_set(g, &l, "namespace", str_or(a->namespace, ""));
+    return l;
+}
+
 /* Adds the kernel's counts of a task, under Nomad's names where Nomad has one. */
 static void
 add_task(void *arg, const struct allocation *a, const char *task, const struct resource_usage *u)
 {
     struct gauges *g = arg;
-    struct str_map l = {0};
-    str_map_set(g, &l, "job", str_or(a->job_id, ""));
-    str_map_set(g, &l, "task_group", str_or(a->task_group, ""));
-    str_map_set(g, &l, "alloc_id", a->id);
+    struct str_map l = alloc_labels(g, a);
     str_map_set(g, &l, "task", task);
-    str_map_set(g, &l, "namespace", str_or(a->namespace, ""));
     add_allocated(g, &l, a, task);
     add_fields(g, &l, ALLOCS, &type_resource_usage, u);
+}
+
+/* Adds how many services are registered, and of each check whether it passes. */
+static void
+add_services(void *arg, const struct allocation *a, size_t registered,
+             const struct check_result_list *checks)
+{
+    struct gauges *g = arg;
+    struct str_map l = alloc_labels(g, a);
+    add_labelled(g, &l, ALLOCS "services.registered", (double)registered);
+    for (size_t i = 0; i < checks->n; i++) {
+        const struct check_result *r = checks->v[i];
+        str_map_set(g, &l, "task", str_or(r->task, ""));
+        str_map_set(g, &l, "service", str_or(r->service, ""));
+        str_map_set(g, &l, "check", str_or(r->check, ""));
+        add_labelled(g, &l, ALLOCS "services.check_passes", str_eq(r->status, "success") ? 1 : 0);
+    }
 }
 
 /* --- what is given away, and what is left --- */
@@ -288,8 +312,10 @@ add_client(struct gauges *g, struct client *c, bool tasks)
     metrics_add(g, "nomad.client.tasks.dead", (double)info.tasks_dead);
     add_given(g, c, n);
     add_host(g, c);
-    if (tasks)
+    if (tasks) {
         client_each_usage(c, add_task, g);
+        client_each_services(c, add_services, g);
+    }
     g->base.n = 1; /* the host */
 }
 

@@ -60,6 +60,7 @@ struct alloc_runner {
     struct { /* node/announce.c: under which names the servers are to know it */
         const struct service_set_request *set; /* of hook_services.c; NULL: it never had any */
         bool dirty;                            /* the servers have not taken it */
+        bool refused;                          /* ... and never will */
         uint64_t call;
         struct timer *timer;
         int64_t backoff_ms;

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "client/alloc/check_script.h"
 #include "client/alloc/hooks_run.h"
 #include "client/probe/probe.h"
 #include "common/clock.h"
@@ -19,6 +20,8 @@
 
 enum {
     TELL_MS = 100, /* changes of health are told together */
+    NOTE_MS = 10000,       /* between two events of one check, so that others are kept as well */
+    NOTE_TEXT = 256,       /* bytes of its output in an event */
     INTERVAL_MIN_MS = 100, /* whatever a job says */
     INTERVAL_MOST_MS = 24 * 3600 * 1000
 };
@@ -30,9 +33,12 @@ struct check_watch {
     struct check_result *result; /* in the record, a context of its own */
     char *text;                  /* its output, once there was a look */
     struct timer *timer;
-    struct probe *probe;
+    struct probe *probe;         /* a look, of one kind or the other; NULL: none is under way */
+    struct check_script *script;
     int64_t good_ns; /* passes since; 0: it does not. Wall clock */
     int64_t bad_ns;  /* fails since, after the grace; 0: it does not */
+    int64_t noted_ns; /* when an event told its status; boot clock */
+    const char *noted; /* ... which was; NULL: none yet. A constant */
     bool kept;
 };
 
@@ -60,12 +66,68 @@ check_watch_in(struct check_watch *w, int64_t ms)
 
 /* --- results --- */
 
+/* Says whether an event is due: the status is another one than the last told. Success after nothing
+ * is what all expect. */
+static bool
+check_watch_owes(struct check_watch *w)
+{
+    const char *is = w->result->status;
+    if (!w->noted && str_eq(is, CHECK_SUCCESS))
+        w->noted = CHECK_SUCCESS;
+    return !str_eq(w->noted, is) && !str_eq(is, CHECK_PENDING) &&
+           (w->noted_ns == 0 || clock_boot_ns() - w->noted_ns >= NOTE_MS * NS_PER_MS);
+}
+
+/* The text of the event, owned by ctx. */
+static const char *
+check_watch_note(const void *ctx, struct check_watch *w)
+{
+    bool ok = str_eq(w->result->status, CHECK_SUCCESS);
+    char *output = mem_strdup(ctx, w->result->output);
+    output[utf8_cut(output, NOTE_TEXT)] = 0;
+    w->noted = ok ? CHECK_SUCCESS : CHECK_FAILURE;
+    w->noted_ns = clock_boot_ns();
+    return mem_printf(ctx, "check \"%s\" of service \"%s\" %s: %s", w->plan->name,
+                      w->plan->service, ok ? "passes" : "fails", output);
+}
+
+/* Says whether the check is of this task, or of its group, of which it is a main one. */
+static bool
+check_watch_concerns(const struct check_watch *w, const struct task_runner *tr)
+{
+    const char *named = w->plan->restarts;
+    return named ? str_eq(named, tr->sm.t->name) : tr->sm.cfg.role == ROLE_MAIN;
+}
+
+/* Tells tasks of it by events. Watches may be gone when the first is told. */
+static void
+check_watch_note_all(struct check_watches *in)
+{
+    struct alloc_runner *ar = in->ar;
+    auto_mem void *tmp = mem_ctx("check");
+    struct str_list *of_task = mem_array(tmp, struct str_list, ar->n);
+    for (struct check_watch *w = in->all; w; w = w->hh.next) {
+        if (!check_watch_owes(w))
+            continue;
+        const char *text = check_watch_note(tmp, w);
+        for (size_t i = 0; i < ar->n; i++)
+            if (check_watch_concerns(w, &ar->tasks[i]))
+                list_add(tmp, of_task[i], text);
+    }
+    for (size_t i = 0; i < ar->n; i++)
+        for (size_t k = 0; k < of_task[i].n; k++)
+            task_runner_act(&ar->tasks[i], task_sm_note(&ar->tasks[i].sm, clock_civil_ns(),
+                                                        TASK_EVENT_CHECK, of_task[i].v[k]));
+}
+
 static void
 on_tell(void *arg)
 {
     struct check_watches *in = arg;
+    struct alloc_runner *ar = in->ar;
     in->tell = NULL;
-    hooks_changed(in->ar);
+    check_watch_note_all(in);
+    hooks_changed(ar);
 }
 
 static void
@@ -127,12 +189,13 @@ check_watch_take(struct check_watch *w, bool ok, int code, const char *output)
         log_info("client", "check is now", "alloc_id", ar->a.id, "check", w->plan->name, "status",
                  status, "output", output, NULL);
         alloc_runner_persist(ar);
-        check_watch_tell(w->in);
     }
+    if (changed || check_watch_owes(w))
+        check_watch_tell(w->in);
     check_watch_in(w, check_watch_ms(w->plan->check->interval));
     if (ok)
         w->bad_ns = 0;
-    else if (w->plan->restart)
+    if (!ok && w->plan->restart)
         check_watch_punish(w, now);
 }
 
@@ -141,30 +204,49 @@ on_probed(void *arg, const struct probe_answer *a)
 {
     struct check_watch *w = arg;
     w->probe = NULL;
+    w->script = NULL;
     check_watch_take(w, a->ok, a->status, a->output);
 }
 
+/* Looks by a command in a task. */
 static void
-check_watch_look(void *arg)
+check_watch_run(struct check_watch *w)
 {
-    struct check_watch *w = arg;
+    struct alloc_runner *ar = w->in->ar;
+    struct task_runner *tr = alloc_runner_task(ar, w->plan->runs);
+    auto_mem void *tmp = mem_ctx("check");
+    struct err e = ERR_INIT;
+    if (!tr || !task_sm_lives(&tr->sm))
+        err_set(&e, -ERR_CONFLICT, "task \"%.100s\" is not running", w->plan->runs);
+    else
+        w->script = check_script_start(tr, w->plan->check, check_watch_ms(w->plan->check->timeout),
+                                       on_probed, w, &e);
+    if (!w->script)
+        check_watch_take(w, false, 0, mem_printf(tmp, "nomad: %s", e.text));
+}
+
+static enum probe_kind
+check_watch_kind(const struct service_check *c)
+{
+    return str_eq(c->type, "http") ? PROBE_HTTP : str_eq(c->type, "grpc") ? PROBE_GRPC : PROBE_TCP;
+}
+
+static void
+check_watch_probe(struct check_watch *w)
+{
     const struct check_plan *p = w->plan;
     const struct service_check *c = p->check;
     auto_mem void *tmp = mem_ctx("check");
-    w->timer = NULL;
-    if (p->error) {
-        check_watch_take(w, false, 0, mem_printf(tmp, "nomad: %s", p->error));
-        return;
-    }
     struct probe_ask ask = {.address = p->address,
                             .port = p->port,
                             .timeout_ms = check_watch_ms(c->timeout),
-                            .http = str_eq(c->type, "http"),
-                            .tls = str_eq(c->protocol, "https"),
+                            .kind = check_watch_kind(c),
                             .skip_verify = c->tls_skip_verify,
+                            .service = c->grpc_service,
                             .method = str_or(c->method, "GET"),
                             .path = c->path,
                             .body = c->body};
+    ask.tls = ask.kind == PROBE_GRPC ? c->grpc_use_tls : str_eq(c->protocol, "https");
     struct http_pair *headers = NULL;
     size_t n = 0;
     for (size_t i = 0; i < c->header.n; i++)
@@ -175,6 +257,21 @@ check_watch_look(void *arg)
     ask.headers = headers;
     ask.n_headers = n;
     w->probe = probe_start(w->in->ar->in->prober, &ask, on_probed, w);
+}
+
+static void
+check_watch_look(void *arg)
+{
+    struct check_watch *w = arg;
+    w->timer = NULL;
+    if (w->plan->error) {
+        auto_mem void *tmp = mem_ctx("check");
+        check_watch_take(w, false, 0, mem_printf(tmp, "nomad: %s", w->plan->error));
+    } else if (w->plan->runs) {
+        check_watch_run(w);
+    } else {
+        check_watch_probe(w);
+    }
 }
 
 /* --- which --- */
@@ -211,6 +308,7 @@ check_watch_end(struct check_watch *w)
 {
     timer_stop(w->timer);
     probe_cancel(w->probe);
+    check_script_cancel(w->script);
     HASH_DEL(w->in->all, w);
     talloc_free(w);
 }

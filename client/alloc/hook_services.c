@@ -12,7 +12,6 @@
 #include "client/alloc/check_watch.h"
 #include "client/alloc/hooks_run.h"
 #include "client/alloc/services.h"
-#include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -125,32 +124,19 @@ hook_services_add(struct alloc_runner *ar, struct task_runner *tr, struct servic
     return r;
 }
 
-/* Says once what is wrong with services that an update brought, or a task's: its run goes on. */
-static void
-hook_services_blame(struct task_runner *tr, const struct err *e)
-{
-    const struct task_state *s = tr->sm.t->state;
-    auto_mem void *tmp = mem_ctx("services");
-    const char *why = mem_printf(tmp, "services: %s", e->text);
-    for (size_t i = 0; i < s->events.n; i++)
-        if (str_eq(s->events.v[i]->message, why))
-            return;
-    tr->act(tr, task_sm_note(&tr->sm, clock_civil_ns(), TASK_EVENT_HOOK_FAILED, why));
-}
-
 static struct services_found *
 hook_services_find(const void *ctx, struct alloc_runner *ar)
 {
     struct services_found *f = mem_new(ctx, struct services_found);
     struct err e = ERR_INIT;
     if (hook_services_group_on(ar) && hook_services_add(ar, NULL, f, &e) < 0)
-        hook_services_blame(&ar->tasks[0], &e);
+        hooks_blame(&ar->tasks[0], "services", &e);
     for (size_t i = 0; i < ar->n; i++) {
         struct err why = ERR_INIT;
         struct task_runner *tr = &ar->tasks[i];
         if (hook_services_task_on(tr) && hook_services_any(&tr->task->services) &&
             hook_services_add(ar, tr, f, &why) < 0)
-            hook_services_blame(tr, &why);
+            hooks_blame(tr, "services", &why);
     }
     return f;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -120,6 +121,18 @@ hooks_exited(struct alloc_runner *ar)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i]->exited && hooks_run_wanted(rows[i], ar))
             rows[i]->exited(ar);
+}
+
+void
+hooks_blame(struct task_runner *tr, const char *what, const struct err *e)
+{
+    const struct task_state *s = tr->sm.t->state;
+    auto_mem void *tmp = mem_ctx("blame");
+    const char *why = mem_printf(tmp, "%s: %s", what, e->text);
+    for (size_t i = 0; i < s->events.n; i++)
+        if (str_eq(s->events.v[i]->message, why))
+            return;
+    task_runner_act(tr, task_sm_note(&tr->sm, clock_civil_ns(), TASK_EVENT_HOOK_FAILED, why));
 }
 
 void

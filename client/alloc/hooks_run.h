@@ -19,5 +19,8 @@ void hooks_changed(struct alloc_runner *ar);
 void hooks_env(struct alloc_core *a, const void *ctx, struct str_map *ret);
 void hooks_exited(struct alloc_runner *ar);
 void hooks_stop(struct alloc_runner *ar);
+/* Says once by an event of a task what is wrong with something beside it: "WHAT: why". Its run goes
+ * on. */
+void hooks_blame(struct task_runner *tr, const char *what, const struct err *e);
 
 #endif

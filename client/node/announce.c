@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/node/announce.h"
 
+#include "client/alloc/hooks_run.h"
 #include "common/duration.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -40,6 +41,25 @@ announce_is_over(const struct alloc_runner *ar, const struct err *e)
     return refused && ar->names.set->services.n == 0;
 }
 
+/* Says whether it would be refused as often as it is sent. */
+static bool
+announce_is_wrong(const struct err *e)
+{
+    return e->code == -ERR_INVALID || e->code == -ERR_LIMIT;
+}
+
+/* Tells the user, and waits for another set: an update, or the change of a check's health. */
+static void
+announce_give_up(struct alloc_runner *ar, const struct err *e)
+{
+    log_warn("client", "the servers refuse the services of the allocation", "alloc_id", ar->a.id,
+             "error", e->text, NULL);
+    ar->names.refused = true;
+    for (size_t i = 0; i < ar->n; i++)
+        if (ar->tasks[i].sm.cfg.role == ROLE_MAIN)
+            hooks_blame(&ar->tasks[i], "services are not registered", e);
+}
+
 static void
 on_announced(void *arg, const struct err *e, const void *resp)
 {
@@ -48,10 +68,14 @@ on_announced(void *arg, const struct err *e, const void *resp)
     ar->names.call = 0;
     if (ar->a.stopped || ar->a.g->stopping || alloc_runner_terminal(ar)) {
         /* the servers end its names, or the next agent tells them */
+    } else if (e && announce_is_wrong(e)) {
+        announce_give_up(ar, e);
+        announce_send(ar);
     } else if (e && !announce_is_over(ar, e)) {
         announce_again(ar, e);
     } else {
         ar->names.backoff_ms = 0;
+        ar->names.refused = false;
         announce_send(ar); /* if it has changed meanwhile */
     }
     hold_release(&ar->a.hold);

@@ -9,9 +9,12 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <string.h>
+#include <sys/socket.h>
 
+#include "client/probe/grpc.h"
 #include "common/duration.h"
 #include "common/err.h"
+#include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "net/addr.h"
@@ -20,9 +23,12 @@
 
 enum { PROBE_WAIT_MS = 50 }; /* for others to end, where there are too many */
 
+#define PROBE_IS_AGENT "nomad: checks of the agent itself, on port %d, are refused"
+
 struct prober {
     struct loop *loop;
     struct tls *tls[2]; /* that verifies, that does not; made when they are needed */
+    uint16_t ports[PROBE_PORTS_MAX]; /* of the agent */
     size_t running;
 };
 
@@ -36,6 +42,7 @@ struct probe { /* a talloc context of its own */
     struct timer *timer; /* the end of its time, or its beginning */
     struct stream *stream; /* until it is the HTTP client's */
     struct http_client *http;
+    struct grpc *grpc; /* what came of a call; NULL: none was made */
     struct tls *tls; /* held as long as its stream lives */
     probe_done *done;
     void *arg;
@@ -103,8 +110,7 @@ on_late(void *arg)
 
 /* --- answers --- */
 
-/* The beginning of a body, as text that harms no terminal. */
-static char *
+const char *
 probe_text(const void *ctx, const char *body, size_t n)
 {
     n = n < PROBE_OUTPUT_MAX ? n : PROBE_OUTPUT_MAX;
@@ -257,6 +263,42 @@ probe_is_refused(const char *host)
     return (v6[0] == 0xfe && (v6[1] & 0xc0) == 0x80) || memcmp(v6, metadata, sizeof(metadata)) == 0;
 }
 
+/* Says whether it is an address of this machine: no other can be bound to. */
+static bool
+probe_is_local(const char *host)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+    bool four = inet_pton(AF_INET, host, &v4.sin_addr) == 1;
+    if (!four && inet_pton(AF_INET6, host, &v6.sin6_addr) != 1)
+        return false;
+    auto_fd int fd = socket(four ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const struct sockaddr *sa = four ? (const void *)&v4 : (const void *)&v6;
+    return fd < 0 || bind(fd, sa, four ? sizeof(v4) : sizeof(v6)) == 0;
+}
+
+static bool
+probe_is_agent(const struct probe *p, const char *host)
+{
+    bool named = false;
+    for (size_t i = 0; i < PROBE_PORTS_MAX; i++)
+        named = named || p->pr->ports[i] == p->ask.port;
+    return named && probe_is_local(host);
+}
+
+static void
+probe_call(struct probe *p)
+{
+    struct buf b = BUF_INIT(8 << 10);
+    char host[ADDR_TEXT];
+    struct addr a = {.port = (uint16_t)p->ask.port};
+    str_copy(a.host, sizeof(a.host), p->ask.address);
+    p->grpc = mem_new(p, struct grpc);
+    grpc_ask(&b, addr_format(&a, host), p->ask.service, p->ask.tls);
+    stream_write(p->stream, &b, 1);
+    stream_read(p->stream, true);
+}
+
 static void
 on_reached(void *arg)
 {
@@ -267,8 +309,12 @@ on_reached(void *arg)
         return;
     if (probe_is_refused(a.host))
         probe_fail(p, "nomad: checks of addresses of links, as %s, are refused", a.host);
-    else if (p->ask.http)
+    else if (probe_is_agent(p, a.host))
+        probe_fail(p, PROBE_IS_AGENT, (int)p->ask.port);
+    else if (p->ask.kind == PROBE_HTTP)
         probe_request(p);
+    else if (p->ask.kind == PROBE_GRPC)
+        probe_call(p);
     else
         probe_finish(p, true, 0, "nomad: tcp ok");
 }
@@ -285,26 +331,38 @@ on_unreached(void *arg, int code)
     p->stream = NULL;
     if (p->over)
         probe_free_if_over(p);
+    else if (p->grpc)
+        probe_fail(p, "nomad: grpc: the connection was closed before an answer");
     else
         probe_fail(p, "nomad: %s: %s", addr_format(&a, text), why);
 }
 
 static void
-on_early(void *arg, const uint8_t *b, size_t n)
+on_bytes(void *arg, const uint8_t *b, size_t n)
 {
-    (void)arg;
-    (void)b;
-    (void)n;
+    struct probe *p = arg;
+    struct buf reply = BUF_INIT(2 * GRPC_BYTES_MAX);
+    if (p->over || !p->grpc)
+        return;
+    enum grpc_state is = grpc_take(p->grpc, b, n, &reply);
+    if (is == GRPC_OPEN && reply.len > 0)
+        stream_write(p->stream, &reply, 1);
+    buf_done(&reply);
+    if (is == GRPC_SERVING)
+        probe_finish(p, true, 0, "nomad: grpc ok");
+    else if (is == GRPC_FAILED)
+        probe_fail(p, "nomad: grpc: %s", p->grpc->why);
 }
 
 static const struct stream_ops probe_ops = {
-    .on_connect = on_reached, .on_data = on_early, .on_close = on_unreached};
+    .on_connect = on_reached, .on_data = on_bytes, .on_close = on_unreached};
 
 static void
 probe_hop(struct probe *p)
 {
     struct addr a = {.port = (uint16_t)p->ask.port};
-    struct stream_way way = {.name = p->ask.address, .protocol = HTTP_PROTOCOL};
+    const char *protocol = p->ask.kind == PROBE_GRPC ? GRPC_PROTOCOL : HTTP_PROTOCOL;
+    struct stream_way way = {.name = p->ask.address, .protocol = protocol};
     str_copy(a.host, sizeof(a.host), p->ask.address);
     if (p->tls)
         way.filter = tls_http(p->tls);
@@ -343,7 +401,9 @@ probe_what_is_wrong(const struct probe *p)
         return "there is no port to look at";
     if (probe_is_refused(a->address))
         return "checks of addresses of links are refused";
-    if (!a->http)
+    if (a->kind == PROBE_GRPC)
+        return strlen(a->service) > GRPC_TEXT_MAX ? "the name of its service is too long" : NULL;
+    if (a->kind != PROBE_HTTP)
         return NULL;
     if (!probe_is_plain(a->method) || strchr(a->method, ' '))
         return "its method is none";
@@ -373,7 +433,12 @@ on_begin(void *arg)
         probe_fail(p, "nomad: %s", wrong);
         return;
     }
-    if (p->ask.http && p->ask.tls && !(p->tls = prober_tls(p->pr, p->ask.skip_verify, &e))) {
+    if (probe_is_agent(p, p->ask.address)) {
+        probe_fail(p, PROBE_IS_AGENT, (int)p->ask.port);
+        return;
+    }
+    bool tls = p->ask.kind != PROBE_TCP && p->ask.tls;
+    if (tls && !(p->tls = prober_tls(p->pr, p->ask.skip_verify, &e))) {
         probe_fail(p, "nomad: %s", e.text);
         return;
     }
@@ -409,6 +474,7 @@ probe_start(struct prober *pr, const struct probe_ask *ask, probe_done *done, vo
     p->arg = arg;
     p->ask.address = mem_strdup(p, str_or(ask->address, ""));
     p->ask.method = mem_strdup(p, str_or(ask->method, "GET"));
+    p->ask.service = mem_strdup(p, str_or(ask->service, ""));
     p->ask.body = str_empty(ask->body) ? NULL : mem_strdup(p, ask->body);
     const char *path = str_or(ask->path, "/");
     p->path = mem_printf(p, "%s%s", path[0] == '/' ? "" : "/", path);
@@ -425,10 +491,11 @@ probe_cancel(struct probe *p)
 }
 
 struct prober *
-prober_new(struct loop *loop)
+prober_new(struct loop *loop, const uint16_t ports[PROBE_PORTS_MAX])
 {
     struct prober *pr = mem_new(NULL, struct prober);
     pr->loop = loop;
+    memcpy(pr->ports, ports, sizeof(pr->ports));
     return pr;
 }
 

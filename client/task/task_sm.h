@@ -164,6 +164,7 @@ bool task_sm_unwanted(const struct client_task *t);
 
 #define TASK_EVENT_HOOK_FAILED "Task hook failed"
 #define TASK_EVENT_UNHEALTHY "Alloc Unhealthy"
+#define TASK_EVENT_CHECK "Service Check"
 #define TASK_EVENT_PAUSED "Paused"
 #define TASK_EVENT_RESUMED "Resumed"
 #define TASK_EVENT_PRESSURE "Pressure"

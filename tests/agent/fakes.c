@@ -485,6 +485,14 @@ client_alloc_checks(const struct client *c, const char *id)
     return &list;
 }
 
+void
+client_each_services(struct client *c, client_services_fn *fn, void *arg)
+{
+    (void)c;
+    (void)fn;
+    (void)arg;
+}
+
 int
 client_alloc_stats(struct client *c, const void *ctx, const char *id, const char *task,
                    struct alloc_resource_usage **ret, struct err *e)

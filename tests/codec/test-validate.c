@@ -593,8 +593,11 @@ START_TEST(blocks_are_checked)
          "is not host or csi"},
         {"\"Services\":[{\"Provider\":\"x\"}]", "", "provider \"x\""},
         {"\"Services\":[{\"Checks\":[{\"Type\":\"http\",\"Path\":\"/\"}]}]", "", "at least 1s"},
-        {"\"Services\":[{\"Provider\":\"nomad\",\"Checks\":[{\"Type\":\"grpc\"}]}]", "",
-         "must be one of tcp, http"},
+        {"\"Services\":[{\"Provider\":\"nomad\",\"Checks\":[{\"Type\":\"ping\"}]}]", "",
+         "is not http, tcp, script or grpc"},
+        {"\"Services\":[{\"Provider\":\"nomad\",\"Checks\":[{\"Type\":\"script\",\"Command\":"
+         "\"/bin/x\",\"TaskName\":\"other\"}]}]",
+         "", "name that by task"},
         {"\"Services\":[{\"Name\":\"a_b\"}]", "", "RFC 1123"},
         {"\"Services\":[{\"Provider\":\"nomad\",\"AddressMode\":\"driver\"}]", "",
          "write \"host\" or"},
