@@ -220,6 +220,7 @@ start_server(struct roles *r, struct err *e)
         .acl_token_ttl_max = c->acl->token_max_expiration_ttl,
         .filter = r->rpc_filter,
         .falls_back = r->rpc_plain,
+        .makes_keys = true,
         .verify_servers =
             r->rpc_filter != NULL && !r->rpc_plain && c->tls_config->verify_server_hostname,
         .bind_node_name = c->tls_config != NULL && c->tls_config->bind_node_name,

@@ -51,6 +51,12 @@ server_leader(const struct server *s)
     return s->leader;
 }
 
+struct keys *
+server_keys(const struct server *s)
+{
+    return s->keys;
+}
+
 struct ways *
 server_ways(const struct server *s)
 {

@@ -28,6 +28,7 @@ struct forwards;
 struct regions;
 struct rpc_client;
 struct gate;
+struct keys;
 struct leader;
 struct server;
 struct state_txn;
@@ -67,6 +68,7 @@ struct server_config {
     bool acl_enabled;                  /* tokens decide who may; else everybody may everything */
     const char *acl_replication_token; /* of the authoritative region; NULL: none */
     int64_t acl_token_ttl_min, acl_token_ttl_max; /* ns, of a token that ends; 0: 1m, 24h */
+    bool makes_keys; /* a leader makes the first root key of all, and those that follow */
     bool verify_servers; /* methods of servers, and of nodes, are for whose certificate says so */
     bool bind_node_name; /* ... and a node's certificate bears the node's name */
     int64_t eval_nack_ms;    /* a worker's time for an evaluation; default BROKER_NACK_MS */
@@ -87,6 +89,8 @@ struct gate *server_gate(const struct server *s);
 struct leader *server_leader(const struct server *s);
 /* The connections of nodes (server/call/endpoint.h). */
 struct ways *server_ways(const struct server *s);
+/* The key ring (server/keys/keys.h); any thread. */
+struct keys *server_keys(const struct server *s);
 /* Those who call, by their tokens (server/call/caller.h). */
 struct callers *server_callers(const struct server *s);
 

@@ -19,6 +19,7 @@ struct server {
     struct core *core;
     struct watches *watches;
     struct leader *leader;
+    struct keys *keys;
     struct ways *ways;
     struct callers *callers;
     struct forwards *forwards;

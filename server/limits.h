@@ -61,6 +61,8 @@ enum {
     CONSENSUS_ADDR_MAX = 255,      /* bytes of the address of a server */
     CONSENSUS_INFLIGHT_MAX = 8192, /* entries on their way through Raft */
 
+    KEYS_KNOWN_MAX = 32, /* root keys that a server keeps in clear; others are unwrapped anew */
+
     /* --- server: gossip --- */
     GOSSIP_MEMBERS_MAX = 1000,    /* servers of all regions that know of each other */
     GOSSIP_PACKET_MAX = 64 << 10, /* bytes of a packet */

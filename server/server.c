@@ -30,6 +30,7 @@
 #include "server/gossip/gossip.h"
 #include "server/hook.h"
 #include "server/host_int.h"
+#include "server/keys/keys.h"
 #include "server/leader/leader.h"
 #include "server/peer/found.h"
 #include "server/peer/peers.h"
@@ -209,6 +210,8 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
         return err_prefix(e, "start the server");
     }
     rc = str_empty(s->cfg.node_id) ? keep_id(s, o.dir, e) : 0;
+    if (rc == 0)
+        rc = keys_open(s, mem_printf(s, "%s/keyring/wrapping.key", o.dir), &s->keys, e);
     if (rc == 0)
         rc = cluster_open(s, loop, o.dir, e);
     if (rc < 0) {

@@ -74,17 +74,6 @@ routes_agent_regions(struct request *a)
     call_server(a, RPC_STATUS_REGIONS, mem_new(a, struct empty), regions_done);
 }
 
-/* The keys by which identities of workloads are checked: none is given out, so no signature is
- * good. */
-static void
-routes_agent_jwks(struct request *a)
-{
-    struct value *keys = value_map(a);
-
-    value_map_set(keys, "keys", value_list(keys));
-    reply_value(a, keys);
-}
-
 /* --- agent --- */
 
 static void
@@ -565,7 +554,6 @@ const struct route routes_agent[] = {
     {VERB_GET, "/v1/status/leader", NULL, status_leader, RPC_STATUS_LEADER, BY_SERVER},
     {VERB_GET, "/v1/status/peers", NULL, status_peers, RPC_STATUS_LEADER, BY_SERVER},
     {VERB_GET, "/v1/regions", NULL, routes_agent_regions, RPC_STATUS_REGIONS, BY_SERVER},
-    {VERB_GET, "/.well-known/jwks.json", NULL, routes_agent_jwks, 0, "none"},
     {VERB_GET, "/v1/agent/self", NULL, agent_self, 0, "agent:read"},
     {VERB_GET, "/v1/agent/health", NULL, agent_health, 0, "none"},
     {VERB_GET, "/v1/agent/servers", NULL, agent_servers, 0, "agent:read"},

@@ -33,14 +33,11 @@ static const struct {
     /* operators */
     {VERB_ANY, "/v1/operator/autopilot/", "", "a cluster of several servers"},
     {VERB_ANY, "/v1/operator/snapshot", NULL, "a snapshot of the state"},
-    {VERB_ANY, "/v1/operator/keyring/", "", "a keyring of the state"},
     {VERB_ANY, "/v1/operator/upgrade-check/", "", "a check before an upgrade"},
     {VERB_ANY, "/v1/system/reconcile/summaries", NULL, "reconciling the summaries of jobs"},
     {VERB_ANY, "/v1/event/stream", NULL, "the event stream"},
     {VERB_ANY, "/v1/search/fuzzy", NULL, "searching for a part of a name"},
     /* the routes of jobs' later blocks */
-    {VERB_ANY, "/v1/vars", NULL, "the store of variables"},
-    {VERB_ANY, "/v1/var/", "", "the store of variables"},
     {VERB_ANY, "/v1/scaling/", "", "a scaling policy"},
     {VERB_ANY, "/v1/volume", "", "a volume"},
     {VERB_ANY, "/v1/plugin", "", "a plugin for volumes"},

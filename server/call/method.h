@@ -170,6 +170,8 @@ void write_reply_index(struct write *w, uint64_t index, struct fsm_result *res);
 bool call_may(const struct call *c, const char *ns);
 /* The same of an object with that name, where the method is of such; true of other methods. */
 bool call_may_name(const struct call *c, const char *name);
+/* The same of a variable, where the method is of variables. */
+bool call_may_path(const struct call *c, const char *ns, const char *path);
 /* The node has proved itself in this call: it is reached over the connection of that. Loop thread.
  */
 void way_note(struct server *s, struct rpc_call *call, const char *node_id);

@@ -5,6 +5,7 @@
  */
 #include "acl/caps.h"
 #include "api/terms.h"
+#include "api/vars/vars.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "server/call/call_int.h"
@@ -40,6 +41,8 @@ call_may(const struct call *c, const char *ns)
         return false;
     if (need->kind == ACL_OPEN || need->kind == ACL_CLIENT || need->kind == ACL_SERVER)
         return true;
+    if (need->kind == ACL_VARIABLE) /* call_may_path() */
+        return true;
     if (c->caller == NULL) /* a node may read nodes, and nothing of what runs there */
         return false;
     return caller_may(c, need->kind == ACL_NAMESPACE ? need : &reads, str_or(ns, NS_DEFAULT));
@@ -53,6 +56,22 @@ call_may_name(const struct call *c, const char *name)
                  (need->kind == ACL_NAMESPACE && !(c->method->flags & RPC_NS));
 
     return !named || caller_may(c, need, name);
+}
+
+bool
+call_may_path(const struct call *c, const char *ns, const char *path)
+{
+    return c->caller != NULL && acl_allows(c->caller->rights, &needs[c->method->id],
+                                           str_or(ns, NS_DEFAULT), str_or(path, ""));
+}
+
+/* Asks for the variable that a request names; of a list each row is asked for. */
+static bool
+may_path(const struct call *c)
+{
+    const char *const *path = type_member(c->method->req, c->req, "Path");
+
+    return path == NULL || call_may_path(c, c->ns, *path);
 }
 
 /* Asks for each object that the request names; a list names none, and is asked by row. */
@@ -115,6 +134,18 @@ may_remove_peer(const struct call *c)
     return !str_empty(req->name) || acl_is_management(c->caller->rights);
 }
 
+static bool
+may_apply(const struct call *c)
+{
+    static const struct acl_need write = {.kind = ACL_VARIABLE, .caps = ACL_CAP(VAR_WRITE)},
+                                 destroy = {.kind = ACL_VARIABLE,
+                                            .caps = ACL_CAP(VAR_DESTROY)};
+    const struct variable_apply_request *req = c->req;
+
+    return acl_allows(c->caller->rights, str_eq(req->op, VAR_DELETE) ? &destroy : &write, c->ns,
+                      str_or(req->path, ""));
+}
+
 static const struct {
     enum rpc_id id;
     bool (*may)(const struct call *c);
@@ -123,6 +154,7 @@ static const struct {
     {RPC_JOB_REGISTER, may_override},
     {RPC_JOB_PLAN, may_override},
     {RPC_OPERATOR_REMOVE_PEER, may_remove_peer},
+    {RPC_VARIABLES_APPLY, may_apply},
 };
 
 static bool
@@ -158,6 +190,8 @@ may_call(const struct call *c)
 
     if (need->kind == ACL_NAMESPACE && !named)
         return may_names(c);
+    if (need->kind == ACL_VARIABLE)
+        return may_path(c) && may_more(c);
     if (need->kind == ACL_ANY)
         return may_more(c); /* its rows are asked for */
     if (named && !any && !call_may(c, c->ns))

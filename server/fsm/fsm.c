@@ -4,6 +4,7 @@
  */
 #include "server/fsm/fsm.h"
 
+#include "api/vars/vars.h"
 #include "server/fsm/fsm_int.h"
 
 /* --- the end of an entry --- */
@@ -165,6 +166,12 @@ static enum intent_room
 intent_room_job_deregister(const struct intent_job_deregister *in)
 {
     return in->purge ? ROOM_MAKES : ROOM_STOPS;
+}
+
+static enum intent_room
+intent_room_variable_apply(const struct intent_variable_apply *in)
+{
+    return str_eq(in->op, VAR_DELETE) || str_eq(in->op, VAR_LOCK_RELEASE) ? ROOM_MAKES : ROOM_ADDS;
 }
 
 static enum intent_room

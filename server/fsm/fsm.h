@@ -67,6 +67,8 @@ struct fsm_result {
     uint64_t node_modify_index;     /* of the node after the entry */
     struct job *job;                /* as stored now (job intents); NULL after a purge */
     bool job_changed;               /* a new version was made */
+    bool conflict; /* variable: it is otherwise than the entry wants, or another's lock is on it */
+    const struct sealed_variable *variable; /* as it is now; NULL: there is none */
     struct str_list rejected_nodes; /* plan result: parts refused at apply (rule S13) */
     size_t names_taken;             /* plan result: rows that are void, by others or by clients */
 };

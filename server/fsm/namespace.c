@@ -98,4 +98,12 @@ entry_keeps_namespace(struct apply *a, const char *name, const char *region, str
                  mem_printf(a->tmp,
                             "namespace \"%s\" has non-terminal allocations in regions: [%s]", name,
                             region));
+    struct state_iter *vars = state_variables(a->t, a->tmp, name, NULL);
+    if (state_next(vars, a->tmp) == NULL)
+        return;
+    state_iter_end(vars);
+    list_add(a->tmp, *why,
+             mem_printf(a->tmp,
+                        "namespace \"%s\" has variables associated with it in regions: [%s]", name,
+                        region));
 }

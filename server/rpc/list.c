@@ -47,7 +47,7 @@ list_offset(const struct type *t, const char *wire)
 static const char *
 list_id(const struct type *whole)
 {
-    static const char *const ids[] = {"ID", "AccessorID"};
+    static const char *const ids[] = {"ID", "AccessorID", "Path", "KeyID"};
 
     for (size_t i = 0; i < ARRAY_LEN(ids); i++)
         if (type_field(whole, ids[i], strlen(ids[i])) != NULL)

@@ -30,7 +30,7 @@ static const struct kind {
         {"nodes", &type_node, STATE_NODES, true, "node:read"},
     {"plugins", .hex = false, .need = "plugin:list"},
     {"scaling_policy", .hex = true, .need = "read-job"},
-    {"vars", .hex = false, .need = "variable:any"},
+    {"vars", &type_sealed_variable, STATE_VARIABLES, false, "variable:list"},
     {"volumes", .need = "csi-list-volume|csi-read-volume|list-jobs|read-job"},
 };
 
@@ -58,13 +58,13 @@ need_of(const struct kind *k)
     return need;
 }
 
-/* `name`: of the object, or the namespace that it is in; "*": of any. */
+/* `name`: of the object, or the namespace that it is in; "*": of any. `path`: of a variable. */
 static bool
-may_find(const struct read *r, const struct acl_need *need, const char *name)
+may_find(const struct read *r, const struct acl_need *need, const char *name, const char *path)
 {
     const struct caller *c = read_caller(r);
 
-    return c == NULL || acl_allows(c->rights, need, name, NULL);
+    return c == NULL || acl_allows(c->rights, need, name, path);
 }
 
 /* Says whether anything of that kind can be found. */
@@ -75,7 +75,7 @@ may_search(const struct read *r, const struct kind *k, const struct acl_need *ne
     bool any = str_eq(read_ns(r), NS_ALL) || need->kind == ACL_NODE_POOL || k->need == NULL;
 
     return of_jobs && !any ? call_may(r->call, read_ns(r))
-                           : may_find(r, need, any ? NS_ALL : read_ns(r));
+                           : may_find(r, need, any ? NS_ALL : read_ns(r), NULL);
 }
 
 /* --- finding --- */
@@ -97,6 +97,35 @@ bytes_of(const struct read *r, const char *prefix)
     return mem_strndup(r->ctx, prefix, n);
 }
 
+static struct state_iter *
+search_rows(const struct read *r, struct state_txn *t, const struct kind *k, const char *key)
+{
+    return k->table == STATE_JOBS        ? state_jobs(t, r->ctx, read_ns(r), key)
+           : k->table == STATE_VARIABLES ? state_variables(t, r->ctx, read_ns(r), key)
+                                         : state_ids(t, r->ctx, k->table, key);
+}
+
+static const char *
+search_id(const struct kind *k, const void *obj)
+{
+    static const char *const members[] = {"ID", "Path", "Name"};
+    const char *id = NULL;
+
+    for (size_t i = 0; i < ARRAY_LEN(members) && id == NULL; i++)
+        id = member_text(k->type, obj, members[i]);
+    return id;
+}
+
+static bool
+may_find_row(const struct read *r, const struct acl_need *need, const char *ns, const char *id)
+{
+    if (ns == NULL)
+        return may_find(r, need, id, NULL);
+    if (need->kind != ACL_VARIABLE)
+        return read_ns_matches(r, ns);
+    return (str_eq(read_ns(r), NS_ALL) || str_eq(read_ns(r), ns)) && may_find(r, need, ns, id);
+}
+
 static void
 search_find(const struct read *r, struct state_txn *t, const struct kind *k, const char *prefix,
             struct search_response *resp)
@@ -108,14 +137,10 @@ search_find(const struct read *r, struct state_txn *t, const struct kind *k, con
 
     if (k->type == NULL || key == NULL)
         return;
-    struct state_iter *it = k->table == STATE_JOBS ? state_jobs(t, r->ctx, read_ns(r), key)
-                                                   : state_ids(t, r->ctx, k->table, key);
+    struct state_iter *it = search_rows(r, t, k, key);
     for (void *obj; (obj = state_next(it, r->ctx)) != NULL; talloc_free(obj)) {
-        const char *ns = member_text(k->type, obj, "Namespace"),
-                   *id = member_text(k->type, obj, "ID");
-        id = id != NULL ? id : member_text(k->type, obj, "Name");
-        if (!str_prefix(id, prefix) || (ns != NULL && !read_ns_matches(r, ns)) ||
-            (ns == NULL && !may_find(r, &need, id)))
+        const char *ns = member_text(k->type, obj, "Namespace"), *id = search_id(k, obj);
+        if (!str_prefix(id, prefix) || !may_find_row(r, &need, ns, id))
             continue;
         if (found->n == SEARCH_MATCHES_MAX) {
             *more = true;
@@ -160,7 +185,7 @@ search_run(struct read *r, struct state_txn *t, struct err *e)
 const struct read_row read_search_prefix_search = {
     .tables = STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_ALLOCS) | STATE_BIT(STATE_EVALS) |
               STATE_BIT(STATE_NODES) |
-              STATE_BIT(STATE_DEPLOYMENTS)
+              STATE_BIT(STATE_DEPLOYMENTS) | STATE_BIT(STATE_VARIABLES)
 #define OBJECT(TABLE, ...) | STATE_BIT(STATE_##TABLE)
                   API_COMMON_OBJECTS(OBJECT),
 #undef OBJECT

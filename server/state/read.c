@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/terms.h"
+#include "api/vars/vars.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
@@ -184,6 +185,19 @@ state_alloc_job_lean(struct state_txn *t, struct allocation *a, struct lean *lea
     a->job = key.n != 0 ? state_get_lean(t, a, STATE_JOB_VERSIONS, key, lean) : NULL;
 }
 
+struct root_key *
+state_active_key(struct state_txn *t, const void *ctx)
+{
+    struct state_iter *it = state_ids(t, ctx, STATE_ROOT_KEYS, NULL);
+
+    for (struct root_key *k; (k = state_next(it, ctx)) != NULL; talloc_free(k))
+        if (str_eq(k->state, KEY_ACTIVE)) {
+            state_iter_end(it);
+            return k;
+        }
+    return NULL;
+}
+
 /* --- lists --- */
 
 static int
@@ -285,6 +299,12 @@ state_jobs(struct state_txn *t, const void *ctx, const char *ns, const char *pre
 }
 
 struct state_iter *
+state_variables(struct state_txn *t, const void *ctx, const char *ns, const char *prefix)
+{
+    return iter_ns(t, ctx, STATE_VARIABLES, ns, prefix);
+}
+
+struct state_iter *
 state_by_rows(struct state_txn *t, const void *ctx, enum state_by index, const char *const *texts,
               size_t n)
 {
@@ -300,6 +320,31 @@ state_any(struct state_txn *t, enum state_by index, const char *ns, const char *
     struct key k = key2(ns, id);
     struct table_scan *s = table_scan(t->t, t->s->t[T_INDEXES + index], KEY_SLICE(k));
     bool any = table_next(s);
+    if (s->error != 0)
+        state_fatal(t->s, "a list", s->error);
+    table_scan_end(s);
+    return any;
+}
+
+bool
+state_any_key(struct state_txn *t, enum state_by index, const char *first)
+{
+    struct key k = key1(first);
+    struct table_scan *s = table_scan(t->t, t->s->t[T_INDEXES + index], KEY_SLICE(k));
+    bool any = table_next(s);
+
+    if (s->error != 0)
+        state_fatal(t->s, "a list", s->error);
+    table_scan_end(s);
+    return any;
+}
+
+bool
+state_any_row(struct state_txn *t, enum state_table table)
+{
+    struct table_scan *s = table_scan(t->t, t->s->t[table], SLICE("", 0));
+    bool any = table_next(s);
+
     if (s->error != 0)
         state_fatal(t->s, "a list", s->error);
     table_scan_end(s);

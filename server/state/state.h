@@ -118,6 +118,10 @@ bool state_has_namespace(struct state_txn *t, const char *name);
 #define state_acl_token(t, ctx, accessor) state_get(t, ctx, ACL_TOKENS, accessor)
 #define state_acl_role(t, ctx, id) state_get(t, ctx, ACL_ROLES, id)
 #define state_acl_bootstrapped(t, ctx) state_get(t, ctx, ACL_BOOTSTRAPPED, NULL)
+#define state_root_key(t, ctx, id) state_get(t, ctx, ROOT_KEYS, id)
+/* The key that seals; NULL: there is none yet. */
+struct root_key *state_active_key(struct state_txn *t, const void *ctx);
+#define state_variable(t, ctx, ns, path) state_get(t, ctx, VARIABLES, ns, path)
 /* Never NULL: defaults when nothing was stored. */
 struct scheduler_configuration *state_scheduler_config(struct state_txn *t, const void *ctx);
 
@@ -133,6 +137,8 @@ uint64_t state_alloc_job_index(struct state_txn *t, const char *alloc_id);
 /* `ns` NULL or "*": all namespaces. `prefix` NULL or "": all. */
 struct state_iter *state_jobs(struct state_txn *t, const void *ctx, const char *ns,
                               const char *prefix);
+struct state_iter *state_variables(struct state_txn *t, const void *ctx, const char *ns,
+                                   const char *prefix);
 /* By an index, those whose key begins with the given texts: state_by(t, ctx, ALLOCS_BY_JOB, ns,
  * id). */
 #define state_by(t, ctx, INDEX, ...)                                                 \
@@ -145,6 +151,10 @@ struct state_iter *state_by_rows(struct state_txn *t, const void *ctx, enum stat
 /* Says whether a job has such rows, without reading it all. Live: terminal on neither side; open:
  * pending or blocked. */
 bool state_any(struct state_txn *t, enum state_by index, const char *ns, const char *id);
+/* The same of rows whose key begins with one text. */
+bool state_any_key(struct state_txn *t, enum state_by index, const char *first);
+/* Says whether the table has a row. */
+bool state_any_row(struct state_txn *t, enum state_table table);
 #define state_has_live_allocs(t, ns, id) state_any(t, STATE_LIVE_ALLOCS, ns, id)
 #define state_has_allocs(t, ns, id) state_any(t, STATE_ALLOCS_BY_JOB, ns, id)
 #define state_has_open_evals(t, ns, id) state_any(t, STATE_OPEN_EVALS, ns, id)
@@ -233,6 +243,7 @@ enum state_watch_kind {
     WATCH_SERVICE,
     WATCH_JOB_SERVICES,
     WATCH_ALLOC_SERVICES,
+    WATCH_VARIABLE,
 #define OBJECT(TABLE, id, type, TYPE, ...) WATCH_##TYPE,
     API_OBJECTS(OBJECT)
 #undef OBJECT

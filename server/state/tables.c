@@ -42,6 +42,12 @@ deployment_active_row(const void *obj)
     return deployment_active(obj);
 }
 
+static bool
+variable_locked(const void *obj)
+{
+    return ((const struct sealed_variable *)obj)->lock != NULL;
+}
+
 #define KEY(...) {__VA_ARGS__}
 #define WATCHES(...) {__VA_ARGS__}
 #define ABOUT(kind, ...) {kind, {__VA_ARGS__}}

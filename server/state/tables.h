@@ -71,6 +71,12 @@
                       STR(service_registration, job_id)),                                          \
                 ABOUT(WATCH_ALLOC_SERVICES, STR(service_registration, alloc_id))),                 \
         NULL)                                                                                      \
+    ROW(ROOT_KEYS, 26, root_key, "root_keys", KEY(STR(root_key, key_id)), WATCHES({0}), NULL)      \
+    ROW(VARIABLES, 27, sealed_variable, "variables",                                               \
+        KEY(STR(sealed_variable, namespace), STR(sealed_variable, path)),                          \
+        WATCHES(ABOUT(WATCH_VARIABLE, STR(sealed_variable, namespace),                             \
+                      STR(sealed_variable, path))),                                                \
+        NULL)                                                                                      \
     API_OBJECTS(OBJECT_ROW)
 
 /* The row of a kind of objects with a name; ROW is a macro of who asks for the rows. */
@@ -141,6 +147,12 @@
     INDEX(SERVICES_BY_ALLOC, SERVICES, "services_by_alloc",                                        \
           KEY(STR(service_registration, alloc_id), STR(service_registration, id)), NULL)           \
     INDEX(SERVICES_BY_NODE, SERVICES, "services_by_node",                                          \
-          KEY(STR(service_registration, node_id), STR(service_registration, id)), NULL)
+          KEY(STR(service_registration, node_id), STR(service_registration, id)), NULL)            \
+    INDEX(VARIABLES_BY_KEY, VARIABLES, "variables_by_key",                                         \
+          KEY(STR(sealed_variable, key_id), STR(sealed_variable, namespace),                       \
+              STR(sealed_variable, path)),                                                         \
+          NULL)                                                                                    \
+    INDEX(LOCKED_VARIABLES, VARIABLES, "locked_variables",                                         \
+          KEY(STR(sealed_variable, namespace), STR(sealed_variable, path)), variable_locked)
 
 #endif

@@ -350,7 +350,7 @@ fake_call(void *arg, struct rpc_call *call, const void *req)
     };
     if (!str_eq(str_or(rpc_call_envelope(call)->region, "global"), "global"))
         rpc_failf(call, -ERR_NO_REGION, "No path to region");
-    else if (fakes[rpc_call_method(call)->id])
+    else if (rpc_call_method(call)->id < ARRAY_LEN(fakes) && fakes[rpc_call_method(call)->id])
         fakes[rpc_call_method(call)->id](arg, call, req);
     else
         rpc_failf(call, -ERR_METHOD, "not faked");

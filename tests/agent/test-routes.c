@@ -684,16 +684,15 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "job/a/b/scale", "client/allocation/x/snapshot", "client/allocation/x/pause",
         "client/identity", "agent/monitor", "agent/monitor/export", "agent/host",
         "agent/schedulers", "agent/schedulers/config", "agent/pprof/cmdline", "event/stream",
-        "vars", "var/a/b", "scaling/policies", "scaling/policy/x",
+        "scaling/policies", "scaling/policy/x",
         "volumes", "volumes/external", "volumes/snapshot", "volumes/claims", "volume/csi/x",
         "volume/host/x", "plugins", "plugin/csi/x", "acl/auth-method/x", "acl/binding-rules",
         "acl/binding-rule/x", "operator/autopilot/configuration", "operator/autopilot/health",
-        "operator/snapshot", "operator/keyring/keys",
+        "operator/snapshot",
         "operator/upgrade-check/vault-workload-identity"};
     static const char *const puts[] = {
         "job/x/scale", "client/identity/renew", "search/fuzzy", "system/reconcile/summaries",
-        "volumes", "volume/host/create", "acl/auth-method", "acl/login", "acl/oidc/auth-url",
-        "operator/keyring/rotate"};
+        "volumes", "volume/host/create", "acl/auth-method", "acl/login", "acl/oidc/auth-url"};
     /* clang-format on */
     char target[64];
     for (size_t i = 0; i < ARRAY_LEN(gets) + ARRAY_LEN(puts); i++) {
@@ -706,8 +705,6 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
     ck_assert_int_eq(status("DELETE", "/v1/evaluations", "{}"), 400);
     ck_assert_str_eq(got.body, "evals must be deleted by either ID or filter");
     ck_assert_int_eq(status("GET", "/.well-known/openid-configuration", NULL), 501);
-    ck_assert_int_eq(status("GET", "/.well-known/jwks.json", NULL), 200);
-    ck_assert_str_eq(got.body, "{\"keys\":[]}");
     ck_assert_int_eq(status("PUT", "/v1/client/allocation/" FAKE_ALLOC "/pause",
                             "{\"ScheduleState\":\"sideways\"}"), 400); /* that is built */
     ck_assert_int_eq(status("GET", "/v1/allocation/x/nope", NULL), 404);

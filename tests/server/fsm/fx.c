@@ -411,4 +411,11 @@ make_objects(struct fx *f)
         &(struct service_registration){.id = "_nomad-task-a1-web", .service_name = "web"};
     struct intent_services_set set = {"n2", "a1", {&v, 1}};
     apply(f, &(struct intent){.services_set = &set});
+    struct root_key key = {.key_id = "k1", .state = "active"};
+    apply(f, &(struct intent){.root_key_upsert = &(struct intent_root_key_upsert){.key = &key}});
+    struct variable_lock lock = {.id = "l1"};
+    struct sealed_variable var = {
+        .namespace = "default", .path = "a", .key_id = "k1", .lock = &lock};
+    apply(f, &(struct intent){
+                 .variable_apply = &(struct intent_variable_apply){"lock-acquire", &var}});
 }

@@ -409,6 +409,19 @@ register_api(struct world *w, const char *alloc)
     (void)NODE_CALL(w, RPC_SERVICE_SET, write_response, &set);
 }
 
+/* Returns the id of its key. */
+static const char *
+lock_variable(struct world *w)
+{
+    struct keyring_rotate_request rr = {.full = false};
+    const char *key = CALL(w, RPC_KEYRING_ROTATE, keyring_rotate_response, &rr)->key->key_id;
+    struct variable var = {.path = NULL};
+    struct variable_apply_request vr = {.op = "lock-acquire", .path = "a/b", .variable = &var};
+
+    (void)CALL(w, RPC_VARIABLES_APPLY, variable_apply_response, &vr);
+    return key;
+}
+
 /* Every method whose answer may be made of bytes, without decoding what it is made of: members that
  * its row looks at and does not name would be missing in one of both. */
 START_TEST(json_is_that_of_the_objects)
@@ -436,6 +449,7 @@ START_TEST(json_is_that_of_the_objects)
     struct quota quota = {.name = "q-1", .limits = {&one_limit, 1}}, *one_quota = &quota;
     struct quota_upsert up = {{&one_quota, 1}};
     (void)CALL(w, RPC_QUOTA_UPSERT, write_response, &up);
+    const char *key = lock_variable(w);
     const struct named ids[] = {{"Job.", "web"},
                                 {"Node.", node_id},
                                 {"NodePool.", "default"},
@@ -443,6 +457,8 @@ START_TEST(json_is_that_of_the_objects)
                                 {"Quota.", "q-1"},
                                 {"Alloc.", al->allocations.v[0]->id},
                                 {"Service.", "api"},
+                                {"Keyring.", key},
+                                {"Variables.", "a/b"},
                                 {"Eval.", eval},
                                 {"Deployment.", dl->deployments.v[0]->id},
                                 {NULL, NULL}};

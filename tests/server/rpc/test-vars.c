@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Variables of a whole server: written, read, listed; through rotations and restarts; by tasks; and
+ * never in clear in a file.
+ */
+#include "tests/lib/test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/vars/vars.h"
+#include "common/clock.h"
+#include "common/duration.h"
+#include "common/fd.h"
+#include "common/str.h"
+#include "tests/server/served.h"
+#include "tests/server/util.h"
+
+#define PLANTED "planted-where-nobody-may-find-it"
+
+static const struct variable_apply_response *
+put(struct world *w, const char *path, const char *value)
+{
+    struct variable v = {.path = NULL};
+    struct variable_apply_request req = {.op = VAR_SET, .path = path, .variable = &v};
+
+    str_map_set(w, &v.items, "k", value);
+    return CALL(w, RPC_VARIABLES_APPLY, variable_apply_response, &req);
+}
+
+/* NULL: there is none. */
+static const char *
+get(struct world *w, const char *path)
+{
+    struct variable_request req = {path};
+    const struct variable *v =
+        CALL(w, RPC_VARIABLES_READ, variable_response, &req)->variable;
+
+    return v != NULL ? v->items.v[0].v : NULL;
+}
+
+static const char *
+rotate(struct world *w, bool full)
+{
+    struct keyring_rotate_request req = {.full = full};
+
+    return CALL(w, RPC_KEYRING_ROTATE, keyring_rotate_response, &req)->key->key_id;
+}
+
+static const char *
+key_state(struct world *w, const char *id)
+{
+    struct list_request all = {.status = NULL};
+    const struct root_key_list_response *l =
+        CALL(w, RPC_KEYRING_LIST, root_key_list_response, &all);
+
+    for (size_t i = 0; i < l->keys.n; i++)
+        if (str_eq(l->keys.v[i]->key_id, id))
+            return l->keys.v[i]->state;
+    return "none";
+}
+
+START_TEST(written_read_and_deleted)
+{
+    struct world *w = world_open(tmp_dir());
+    struct variable v = {.path = NULL};
+    struct variable_apply_request req = {.op = VAR_SET, .path = "a/b", .variable = &v};
+
+    str_map_set(w, &v.items, "k", "v");
+    ck_assert_ptr_null(call(w, RPC_VARIABLES_APPLY, &req)); /* there is no key yet */
+    ck_assert_int_eq(w->err.code, -ERR_UNAVAILABLE);
+    rotate(w, false);
+    const struct variable_apply_response *r = put(w, "a/b", "one");
+    uint64_t index = r->index;
+    ck_assert_uint_eq(r->variable->modify_index, index);
+    ck_assert_str_eq(get(w, "a/b"), "one");
+    ck_assert_uint_eq(put(w, "a/b", "one")->index, index); /* it changes nothing */
+    ck_assert_uint_gt(put(w, "a/b", "two")->index, index);
+    ck_assert_str_eq(get(w, "a/b"), "two");
+    req.cas = true;
+    req.modify_index = index;
+    r = CALL(w, RPC_VARIABLES_APPLY, variable_apply_response, &req);
+    ck_assert(r->conflict);
+    ck_assert_str_eq(r->variable->items.v[0].v, "two");
+    req = (struct variable_apply_request){.op = VAR_DELETE, .path = "a/b"};
+    (void)CALL(w, RPC_VARIABLES_APPLY, variable_apply_response, &req);
+    ck_assert_ptr_null(get(w, "a/b"));
+    world_close(w);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    static const struct {
+        const char *path, *ns;
+        size_t bytes;
+    } rows[] = {{"", NULL, 1},         {"a b", NULL, 1},     {"nomad", NULL, 1},
+                {"nomad/x", NULL, 1},  {"a", "*", 1},        {"a", "nowhere", 1},
+                {"a", NULL, 65536},    {"nomad/job-templates/a/b", NULL, 1}};
+    struct world *w = world_open(tmp_dir());
+
+    rotate(w, false);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct variable v = {.path = NULL};
+        struct variable_apply_request req = {
+            .op = VAR_SET, .path = rows[i].path, .variable = &v};
+        const struct rpc_envelope env = {.namespace = rows[i].ns};
+        char *value = mem_array(w, char, rows[i].bytes + 1);
+        memset(value, 'x', rows[i].bytes);
+        str_map_set(w, &v.items, "k", value);
+        ck_assert_msg(call_with(w, RPC_VARIABLES_APPLY, &req, &env) == NULL, "%zu", i);
+        ck_assert_int_eq(w->err.code, -ERR_UNSUPPORTED);
+    }
+    world_close(w);
+}
+END_TEST
+
+/* Looks through every file below. */
+static bool
+is_in_files(const char *dir, const char *text)
+{
+    DIR *d = opendir(dir);
+    bool found = false;
+
+    ck_assert_ptr_nonnull(d);
+    for (struct dirent *de; (de = readdir(d)) != NULL && !found;) {
+        auto_mem void *tmp = mem_ctx("file");
+        const char *path = mem_printf(tmp, "%s/%s", dir, de->d_name);
+        char *data;
+        size_t n;
+        struct stat st;
+        if (de->d_name[0] == '.' || stat(path, &st) < 0)
+            continue;
+        if (S_ISDIR(st.st_mode))
+            found = is_in_files(path, text);
+        else if (file_read(tmp, AT_FDCWD, path, 256 << 20, &data, &n) == 0)
+            found = memmem(data, n, text, strlen(text)) != NULL;
+    }
+    closedir(d);
+    return found;
+}
+
+START_TEST(nothing_is_stored_in_clear)
+{
+    const char *dir = mem_strdup(NULL, tmp_dir());
+    struct world *w = world_open(dir);
+
+    const char *first = rotate(w, false);
+    put(w, "secret", PLANTED);
+    rotate(w, true);
+    for (int64_t end = clock_mono_ns() + 30 * NS_PER_S; clock_mono_ns() < end;)
+        if (str_eq(key_state(w, first), KEY_INACTIVE))
+            break;
+    ck_assert_str_eq(key_state(w, first), KEY_INACTIVE);
+    ck_assert_str_eq(get(w, "secret"), PLANTED);
+    struct job *j = the_job(w, "clear", 0);
+    str_map_set(w, &j->meta, "k", "planted-in-clear");
+    run_job(w, j);
+    world_close(w);
+    ck_assert(is_in_files(dir, "planted-in-clear"));
+    ck_assert(!is_in_files(dir, PLANTED));
+    w = world_open(dir);
+    ck_assert_str_eq(get(w, "secret"), PLANTED);
+    world_close(w);
+    /* log and state without the wrapping key yield nothing, and say what is missing */
+    ck_assert_int_eq(unlink(mem_printf(NULL, "%s/server/keyring/wrapping.key", dir)), 0);
+    w = world_open(dir);
+    struct variable_request req = {"secret"};
+    ck_assert_ptr_null(call(w, RPC_VARIABLES_READ, &req));
+    ck_assert_int_eq(w->err.code, -ERR_UNAVAILABLE);
+    ck_assert_ptr_nonnull(strstr(w->err.text, "wrapping.key"));
+    ck_assert_ptr_null(call(w, RPC_KEYRING_ROTATE, &(struct keyring_rotate_request){.full = true}));
+    world_close(w);
+}
+END_TEST
+
+/* --- by tasks --- */
+
+static const void *
+own(struct world *w, const char *alloc, const char *task, const char *path)
+{
+    struct alloc_variable_request req = {alloc, task, path};
+
+    return call_with(w, RPC_ALLOC_GET_VARIABLE, &req, &as_node);
+}
+
+START_TEST(a_task_reads_its_own)
+{
+    static const char *const all[] = {"nomad/jobs", "nomad/jobs/web", "nomad/jobs/web/web",
+                                      "nomad/jobs/web/web/server", "nomad/jobs/web/web/other",
+                                      "nomad/jobs/web/h", "nomad/jobs/webx", "a"};
+    struct world *w = world_open(tmp_dir());
+
+    node_up(w);
+    rotate(w, false);
+    await_eval(w, run_job(w, the_job(w, "web", 1))->eval_id);
+    const char *id = allocs_of(w, "web")->allocations.v[0]->id;
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        put(w, all[i], all[i]);
+        const struct variable_response *r = own(w, id, "server", all[i]);
+        ck_assert_msg((r != NULL) == (i < 4), "%s", all[i]);
+        if (r != NULL)
+            ck_assert_str_eq(r->variable->items.v[0].v, all[i]);
+        else
+            ck_assert_int_eq(w->err.code, -ERR_FORBIDDEN);
+    }
+    struct alloc_variables_request lr = {.alloc_id = id, .task = "server"};
+    const struct variable_list_response *l =
+        NODE_CALL(w, RPC_ALLOC_LIST_VARIABLES, variable_list_response, &lr);
+    ck_assert_uint_eq(l->variables.n, 4);
+    lr.prefix = "nomad/jobs/web/";
+    ck_assert_uint_eq(
+        NODE_CALL(w, RPC_ALLOC_LIST_VARIABLES, variable_list_response, &lr)->variables.n, 2);
+    ck_assert_ptr_null(own(w, id, "none", "nomad/jobs"));
+    ck_assert_ptr_null(own(w, node_id, "server", "nomad/jobs"));
+    struct alloc_variable_request req = {id, "server", "nomad/jobs"};
+    ck_assert_ptr_null(call(w, RPC_ALLOC_GET_VARIABLE, &req)); /* without a node's proof */
+    report(w, id, ALLOC_COMPLETE);
+    ck_assert_ptr_null(own(w, id, "server", "nomad/jobs"));
+    ck_assert_int_eq(w->err.code, -ERR_FORBIDDEN);
+    world_close(w);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("vars", 60, written_read_and_deleted, refusals, nothing_is_stored_in_clear,
+                   a_task_reads_its_own)
