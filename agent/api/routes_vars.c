@@ -11,6 +11,8 @@
 #include "common/num.h"
 #include "common/str.h"
 
+#define LOCK_RENEW "lock-renew"
+
 /* --- variables --- */
 
 static void
@@ -81,27 +83,80 @@ variable_call(struct request *a, struct variable_apply_request *r)
     call_server(a, RPC_VARIABLES_APPLY, r, variable_applied);
 }
 
+/* --- locks --- */
+
+/* The operation that the query asks for, "": none. NULL: more than one, which was answered. */
+static const char *
+lock_op(struct request *a)
+{
+    static const char *const ops[] = {VAR_LOCK_ACQUIRE, LOCK_RENEW, VAR_LOCK_RELEASE};
+    const char *op = "";
+
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
+        if (http_query(a->req, ops[i]) == NULL)
+            continue;
+        if (*op != '\0') {
+            reply_fail(a, 400, "multiple lock operations");
+            return NULL;
+        }
+        op = ops[i];
+    }
+    if (*op == '\0' || http_query(a->req, "cas") == NULL)
+        return op;
+    reply_fail(a, 400, "cas does not go with an operation on a lock");
+    return NULL;
+}
+
+/* Answers 409 to who has lost the lock. */
+static bool
+lock_refused(struct request *a, const struct err *e)
+{
+    if (e->code != -ERR_CONFLICT)
+        return false;
+    reply_refuse(a, 409, e);
+    return true;
+}
+
+static void
+lock_renewed(struct request *a, const void *resp)
+{
+    const struct variable_renew_response *r = resp;
+
+    reply_index(a, r->index);
+    reply_json(a, &type_variable_metadata, r->variable);
+}
+
+static void
+lock_renew(struct request *a, const struct variable *v)
+{
+    struct variable_renew_request *r = mem_new(a, struct variable_renew_request);
+
+    r->path = a->id;
+    r->lock_id = v->lock != NULL ? v->lock->id : NULL;
+    a->on_error = lock_refused;
+    call_server(a, RPC_VARIABLES_RENEW_LOCK, r, lock_renewed);
+}
+
+/* --- writes --- */
+
 static void
 routes_var_put(struct request *a)
 {
     struct variable_apply_request *r = mem_new(a, struct variable_apply_request);
+    const char *op = lock_op(a);
 
-    static const char *const locks[] = {"lock-acquire", "lock-renew", "lock-release"};
-
-    for (size_t i = 0; i < ARRAY_LEN(locks); i++)
-        if (http_query(a->req, locks[i]) != NULL) {
-            reply_fail(a, 501, "a lock on a variable is not in Paddock %s", a->api->version);
-            return;
-        }
-    r->op = VAR_SET;
-    if (!take_cas(a, r))
+    if (op == NULL || !take_cas(a, r))
         return;
+    r->op = *op == '\0' ? VAR_SET : op;
     r->variable = request_body(a, &type_variable, false);
     if (r->variable == NULL)
         return;
     if (!str_empty(r->variable->namespace))
         a->env.namespace = r->variable->namespace;
-    variable_call(a, r);
+    if (str_eq(op, LOCK_RENEW))
+        lock_renew(a, r->variable);
+    else
+        variable_call(a, r);
 }
 
 static void

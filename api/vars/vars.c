@@ -84,13 +84,13 @@ lock_time(const char *text)
     return str_empty(text) || duration_parse(text, &ns) == 0 ? ns : -1;
 }
 
-static int64_t
+int64_t
 vars_lock_ttl(const struct variable_lock *l)
 {
     return lock_time(l->ttl);
 }
 
-static int64_t
+int64_t
 vars_lock_delay(const struct variable_lock *l)
 {
     return lock_time(l->lock_delay);

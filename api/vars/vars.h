@@ -35,6 +35,10 @@ int vars_check_path(const char *path, struct err *e);
 int vars_check_items(const struct str_map *items, struct err *e);
 /* Fills in what it does not say. -ERR_INVALID. */
 int vars_check_lock(const void *ctx, struct variable_lock *l, struct err *e);
+/* The times of a lock that was checked, ns. */
+int64_t vars_lock_ttl(const struct variable_lock *l);
+int64_t vars_lock_delay(const struct variable_lock *l);
+
 /* Says whether a task may read the path without any policy: that of all jobs, of its job, its group
  * and itself. */
 bool vars_is_own(const char *path, const char *job, const char *group, const char *task);

@@ -143,6 +143,7 @@ variable_release(struct apply *a, struct sealed_variable *old)
     if (old == NULL || old->lock == NULL)
         return variable_conflicts(a, old);
     old->lock = NULL;
+    old->lock_renewed = 0;
     put_variable(a, old, old);
     return 0;
 }
@@ -159,8 +160,10 @@ variable_store(struct apply *a, const struct intent_variable_apply *in,
                             v->path, v->namespace);
     if (state_root_key(a->t, a->tmp, v->key_id) == NULL)
         return entry_refuse(a, -ERR_CONFLICT, "its root key was removed meanwhile: retry");
-    if (!str_eq(in->op, VAR_LOCK_ACQUIRE))
+    bool acquires = str_eq(in->op, VAR_LOCK_ACQUIRE);
+    if (!acquires)
         v->lock = old != NULL ? old->lock : NULL;
+    v->lock_renewed = acquires ? a->now : old != NULL ? old->lock_renewed : 0;
     put_variable(a, v, old);
     return 0;
 }
@@ -180,4 +183,20 @@ intent_variable_apply(struct apply *a, const struct intent_variable_apply *in)
     if (str_eq(in->op, VAR_LOCK_RELEASE))
         return variable_release(a, old);
     return variable_store(a, in, old);
+}
+
+/* Nothing that anybody sees of the variables changes. */
+int
+intent_locks_renewed(struct apply *a, const struct intent_locks_renewed *in)
+{
+    for (size_t i = 0; i < in->locks.n; i++) {
+        const struct lock_renewal *r = in->locks.v[i];
+        struct sealed_variable *v =
+            state_variable(a->t, a->ctx, str_or(r->namespace, ""), str_or(r->path, ""));
+        if (v == NULL || v->lock == NULL || !str_same_secret(v->lock->id, r->lock_id))
+            continue;
+        v->lock_renewed = a->now - r->age;
+        state_put(a->t, 0, VARIABLES, v);
+    }
+    return 0;
 }

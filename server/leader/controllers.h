@@ -17,7 +17,7 @@ struct state_txn;
  * What one keeps is l->NAME, a struct NAME of its own. */
 #define CONTROLLERS(X)                                                                             \
     X(alarm) X(debts) X(evals) X(alive) X(gc) X(drainer) X(periodic) X(deploy) X(replicate)        \
-    X(keyring)
+    X(keyring) X(lock)
 
 /* A controller's functions; NULL: it has none. */
 struct controller {

@@ -36,6 +36,9 @@ int64_t leader_heartbeat(struct leader *l, const char *node_id);
 bool leader_node_heard(struct leader *l, const char *node_id);
 /* The node is purged: its timer with it. */
 void leader_node_gone(struct leader *l, const char *node_id);
+/* Renews the lock of a variable as it is stored. -ERR_CONFLICT: it is another one by now, or dead.
+ */
+int leader_lock_renew(struct leader *l, const struct sealed_variable *v);
 /* Counts what waits here, as of the last turn of the core; all 0 when this server does not lead. */
 void leader_figures(struct leader *l, struct server_figures *ret);
 /* Collects garbage now, without regard to age; `done` on the loop. */

@@ -14,6 +14,7 @@
 #include "server/call/caller.h"
 #include "server/call/method.h"
 #include "server/keys/keys.h"
+#include "server/leader/leader.h"
 
 #define NOWHERE "variables are in one namespace: name it"
 
@@ -244,6 +245,8 @@ check_apply(struct write *w, struct state_txn *t, struct variable *v, struct err
 
     if (str_eq(w->ns, NS_ALL))
         return err_set(e, -ERR_UNSUPPORTED, NOWHERE);
+    if (str_eq(req->op, VAR_LOCK_RELEASE) && (v->lock == NULL || str_empty(v->lock->id)))
+        return err_set(e, -ERR_INVALID, "the lock to be released is not named: Lock.ID is empty");
     if ((sets || acquires) && !state_has_namespace(t, w->ns))
         return err_set(e, -ERR_UNSUPPORTED,
                        "variable \"%.128s\" is in nonexistent namespace \"%s\"",
@@ -362,3 +365,40 @@ reply_apply(struct write *w, uint64_t index, struct fsm_result *res)
 }
 
 const struct write_row write_variables_apply = {prepare_apply, reply_apply};
+
+/* --- renewals: at the leader, and not written --- */
+
+static void
+reply_renewed(struct rpc_call *call, const struct sealed_variable *v)
+{
+    struct variable_metadata m = {.namespace = v->namespace,
+                                  .path = v->path,
+                                  .lock = v->lock,
+                                  .create_index = v->create_index,
+                                  .create_time = v->create_time,
+                                  .modify_index = v->modify_index,
+                                  .modify_time = v->modify_time};
+    struct variable_renew_response resp = {.variable = &m, .index = v->modify_index};
+
+    rpc_reply(call, &resp);
+}
+
+void
+call_variables_renew_lock(void *arg, struct rpc_call *call, const void *req)
+{
+    struct server *s = arg;
+    const struct variable_renew_request *r = req;
+    auto_mem void *tmp = mem_ctx("renew");
+    const char *ns = str_or(rpc_call_envelope(call)->namespace, NS_DEFAULT);
+    struct state_txn *t = server_read_begin(s, tmp);
+    const struct sealed_variable *v = state_variable(t, tmp, ns, str_or(r->path, ""));
+
+    state_read_end(t);
+    if (v == NULL || v->lock == NULL)
+        rpc_failf(call, -ERR_NOT_FOUND, "the variable has no lock");
+    else if (!str_same_secret(v->lock->id, r->lock_id) ||
+             leader_lock_renew(server_leader(s), v) < 0)
+        rpc_failf(call, -ERR_CONFLICT, "attempting to modify locked variable");
+    else
+        reply_renewed(call, v);
+}
