@@ -108,7 +108,10 @@ api_fetch(struct cmd *c, const struct http_ask *ask, struct http_resp **ret, str
     size_t n = r->body_len;
     while (n && (r->body[n - 1] == '\n' || r->body[n - 1] == ' '))
         n--;
-    return err_set(e, r->status == 404 ? -ERR_NOT_FOUND : -ERR_INVALID,
+    return err_set(e,
+                   r->status == 404   ? -ERR_NOT_FOUND
+                   : r->status == 409 ? -ERR_CONFLICT
+                                      : -ERR_INVALID,
                    "Unexpected response code: %d (%.*s)%s", r->status, (int)(n < 900 ? n : 900),
                    r->body, api_hint(r));
 }
@@ -210,7 +213,10 @@ api_send(struct cmd *c, const struct change *ch, void **ret, struct err *e)
         ask->content_type = "application/json";
     }
     int rc = api_fetch(c, ask, &r, e);
-    if (rc || !ch->answer)
+    struct err ignored = ERR_INIT;
+    if (rc == -ERR_CONFLICT && ch->answer)
+        (void)api_decode(c, r, ch->answer, ret, &ignored);
+    if (rc || !ch->answer || r->body_len == 0)
         return rc;
     return api_decode(c, r, ch->answer, ret, e);
 }

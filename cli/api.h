@@ -42,7 +42,8 @@ struct change {
     const struct type *answer; /* NULL: it is not read */
     const char *failed;        /* "Error stopping job", as errors of api_change() begin */
 };
-/* *ret stays NULL where no answer is read, or it is null. */
+/* *ret stays NULL where no answer is read, or it is null. -ERR_CONFLICT: *ret is what is there,
+ * where the agent says that. */
 int api_send(struct cmd *c, const struct change *ch, void **ret, struct err *e);
 /* The answer, or something where none is read; NULL: it failed, which was said. */
 const void *api_change(struct cmd *c, const struct change *ch);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/vars/vars.h"
+#include "common/duration.h"
 #include "tests/lib/test.h"
 #include "tests/server/fsm/fx.h"
 
@@ -116,6 +117,30 @@ START_TEST(locked)
 }
 END_TEST
 
+/* The log knows of renewals, and nobody else does. */
+START_TEST(renewed)
+{
+    struct fx *f = ring_new();
+    DO(f, VAR_LOCK_ACQUIRE, "a", .lock = "l1");
+    ck_assert_int_eq(variable_at(f, "a")->lock_renewed, f->now);
+    uint64_t index = table_index(f, STATE_VARIABLES);
+    struct lock_renewal mine = {"default", "a", "l1", 3 * NS_PER_S},
+                        other = {"default", "a", "l2", 1}, gone = {"default", "b", "l1", 1},
+                        *all[] = {&mine, &other, &gone};
+    f->now += 60 * NS_PER_S;
+    apply(f, &(struct intent){.locks_renewed = &(struct intent_locks_renewed){{all, 3}}});
+    ck_assert_int_eq(variable_at(f, "a")->lock_renewed, f->now - 3 * NS_PER_S);
+    ck_assert_uint_eq(table_index(f, STATE_VARIABLES), index);
+    int64_t then = variable_at(f, "a")->lock_renewed;
+    f->now += 60 * NS_PER_S;
+    DO(f, VAR_SET, "a", .lock = "l1"); /* a write is no renewal */
+    ck_assert_int_eq(variable_at(f, "a")->lock_renewed, then);
+    DO(f, VAR_LOCK_RELEASE, "a", .lock = "l1");
+    ck_assert_int_eq(variable_at(f, "a")->lock_renewed, 0);
+    fx_free(f);
+}
+END_TEST
+
 START_TEST(keys_retire)
 {
     struct fx *f = ring_new();
@@ -170,4 +195,4 @@ START_TEST(sealed_anew)
 }
 END_TEST
 
-TEST_SUITE("variable", compared_and_set, locked, keys_retire, sealed_anew)
+TEST_SUITE("variable", compared_and_set, locked, renewed, keys_retire, sealed_anew)
