@@ -13,6 +13,7 @@
 #include "api/terms.h"
 #include "client/alloc/gc.h"
 #include "client/alloc/sweep.h"
+#include "client/dns/dns.h"
 #include "client/local.h"
 #include "client/node/alone.h"
 #include "client/node/announce.h"
@@ -46,6 +47,7 @@ struct client {
     struct sync *sync;
     struct alone *alone;
     struct announcer *announcer;
+    struct dns *dns; /* NULL: it is off */
     struct engines *engines;
     struct node_drain *drain; /* NULL but during one */
     struct streams *streams;
@@ -255,6 +257,9 @@ client_start(struct client *c, struct err *e)
     int r = local_load(c->g->local, tmp, restore_row, c, e);
     if (r < 0)
         return r;
+    c->dns = dns_start(c->g, e);
+    if (e->code)
+        return e->code;
     c->g->started = true;
     uint64_t ended = 0;
     ALLOCS_EACH (&c->allocs, ar)
@@ -281,6 +286,7 @@ stop_for_good(struct client *c)
     engines_stop(c->engines);
     sync_stop(c->sync);
     announce_stop(c->announcer);
+    dns_stop(c->dns);
     alone_stop(c->alone);
     gc_stop(c->gc);
     streams_stop(c->streams);

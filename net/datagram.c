@@ -67,7 +67,7 @@ datagram_open(struct loop *l, const struct addr *at, datagram_fn *got, void *arg
 {
     struct sockaddr_storage ss = {0};
     if (!datagram_numeric(at->host, at->port, &ss))
-        return err_set(e, -ERR_INVALID, "'%s' is no IP address, and gossip goes by UDP: set one",
+        return err_set(e, -ERR_INVALID, "'%s' is no IP address: UDP needs one",
                        at->host);
     struct datagram *d = mem_new(NULL, struct datagram);
     d->loop = l;

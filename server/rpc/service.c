@@ -35,6 +35,9 @@ instances_takes(const struct read *r, const void *whole)
 
 const struct read_row read_service_get = {SERVICE_ROWS, .takes = instances_takes,
                                           .about = WATCH_SERVICE, .by = STATE_SERVICES_BY_NAME};
+/* ... by a node, for its DNS. */
+const struct read_row read_service_find = {SERVICE_ROWS, .takes = instances_takes,
+                                           .about = WATCH_SERVICE, .by = STATE_SERVICES_BY_NAME};
 const struct read_row read_job_services = {SERVICE_ROWS, .takes = services_takes,
                                            .about = WATCH_JOB_SERVICES,
                                            .by = STATE_SERVICES_BY_JOB};
