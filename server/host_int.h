@@ -14,12 +14,14 @@
 
 struct server {
     struct env env;
+    struct loop *loop;
     struct gate *gate;
     struct server_config cfg;
     struct core *core;
     struct watches *watches;
     struct leader *leader;
     struct keys *keys;
+    struct keys_fetch *fetch; /* of the wrapping key; NULL: it is not asked for */
     struct ways *ways;
     struct callers *callers;
     struct forwards *forwards;

@@ -30,6 +30,7 @@
 #include "server/gossip/gossip.h"
 #include "server/hook.h"
 #include "server/host_int.h"
+#include "server/keys/fetch.h"
 #include "server/keys/keys.h"
 #include "server/leader/leader.h"
 #include "server/peer/found.h"
@@ -184,6 +185,7 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     if (str_empty(cfg->rpc_addr))
         return err_set(e, -ERR_INVALID, "start the server: it has no RPC address");
     struct server *s = mem_new(NULL, struct server);
+    s->loop = loop;
     env_of_loop(&s->env, loop);
     test_hook_env(&s->env, false);
     copy_config(s, cfg);
@@ -246,6 +248,8 @@ server_start(struct server *s, struct err *e)
         found_start(s->found);
     if (rc == 0 && s->gossip != NULL)
         gossip_start(s->gossip);
+    if (rc == 0)
+        s->fetch = keys_fetch_start(s, s->loop);
     return rc;
 }
 
@@ -303,6 +307,7 @@ stop_begin(void *arg)
     s->handing = NULL;
     s->stopping = true;
     env_timer_stop(&s->env, TAKE(s->domain_timer));
+    keys_fetch_stop(TAKE(s->fetch));
     gossip_close(TAKE(s->gossip));
     found_free(TAKE(s->found));
     forwards_stop(s->forwards);

@@ -149,6 +149,17 @@ keys_wrapping(struct keys *k, char name[KEYS_WRAPPING_NAME], uint8_t key[SEAL_KE
     return here;
 }
 
+int
+keys_take_wrapping(struct keys *k, const uint8_t key[SEAL_KEY], struct err *e)
+{
+    pthread_mutex_lock(&k->lock);
+    int rc = k->wrapping == NULL ? write_wrapping(k, key, e) : 0;
+    if (rc == 0 && k->wrapping == NULL)
+        set_wrapping(k, key);
+    pthread_mutex_unlock(&k->lock);
+    return rc;
+}
+
 /* --- root keys in clear --- */
 
 void

@@ -49,6 +49,10 @@ struct root_key *keys_make(const void *ctx, struct keys *k, const char *id, bool
 
 /* The wrapping key's name, and itself (to be wiped). False: it is not here. */
 bool keys_wrapping(struct keys *k, char name[KEYS_WRAPPING_NAME], uint8_t key[SEAL_KEY]);
+/* Takes and stores the wrapping key of another server, if there is none here. Waits for the disk.
+ * -errno. */
+int keys_take_wrapping(struct keys *k, const uint8_t key[SEAL_KEY], struct err *e);
+
 /* --- variables --- */
 /* Seals the items; v->namespace and v->path are set, v->key_id and v->sealed are made, owned by
  * ctx. */
