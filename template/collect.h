@@ -16,5 +16,8 @@ bool gv_equal(struct run *r, struct gv a, struct gv b);
 /* Copied once, without what is in it: a change of the copy is not seen by others. */
 struct gv gv_list_copy(struct run *r, struct gv list);
 struct gv gv_map_copy(struct run *r, struct gv map);
+/* mergo.Map: what src has and dst does not, in maps of maps too; `over`: what both have is src's,
+ * unless it is empty there. */
+void collect_merge(struct run *r, struct gv *dst, struct gv src, bool over);
 
 #endif

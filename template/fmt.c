@@ -229,7 +229,7 @@ fmt_real(struct fmt *f, double v, uint32_t verb, int precision)
     if (f->space && t.s[0] == '+' && !f->plus)
         t.s[0] = ' ';
     if (isnan(v) || isinf(v)) {
-        size_t skip = (isnan(v) && !f->space && !f->plus) || (t.s[0] == '+' && !f->plus);
+        size_t skip = isnan(v) && !f->space && !f->plus;
         fmt_pad_blank(f, t.s + skip, t.n - skip);
         return;
     }
@@ -480,7 +480,11 @@ fmt_value(struct fmt *f, struct gv v, uint32_t verb, int depth)
         fmt_list(f, v, verb, depth);
         return;
     case GV_MAP:
-        if (v.t->pointer && v.map && depth == 0 && !f->sharp_v)
+        if (v.t->pointer && !v.map) {
+            f->sharp_v ? text_printf(f->r, f->out, "(%s)(nil)", v.t->name) : fmt_pad(f, "<nil>", 5);
+            return;
+        }
+        if (v.t->pointer && depth == 0 && !f->sharp_v)
             text_putc(f->r, f->out, '&');
         fmt_map(f, v, verb, depth);
         return;

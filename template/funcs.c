@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which function a name stands for, and the names that are refused: functions of consul-template
- * that ask Consul or Vault, start programs, or are made by chance.
+ * Which function a name stands for, and the names that are refused with words: functions of
+ * consul-template and sprig that ask Consul or Vault, the machine or chance.
  */
 #include "template/funcs.h"
 
@@ -39,6 +39,59 @@ function_type(char letter)
     }
 }
 
+static const struct function *const task_tables[] = {functions_go, functions_text, functions_math,
+                                                     functions_ask,  functions_data};
+
+/* --- names that are refused --- */
+
+#define VARIABLES "use nomadVar, with the values in a variable: \"paddock var put PATH KEY=VALUE\""
+#define SERVICES "use nomadService, with services of provider \"nomad\""
+#define SAME "a template gives the same text each time"
+
+static const struct {
+    const char *name, *asks, *instead;
+} refused[] = {
+    {"key", "asks Consul", VARIABLES},
+    {"keyExists", "asks Consul", "use nomadVarExists"},
+    {"keyOrDefault", "asks Consul", VARIABLES},
+    {"ls", "asks Consul", "use nomadVarList"},
+    {"safeLs", "asks Consul", "use nomadVarListSafe"},
+    {"tree", "asks Consul", "use nomadVarList"},
+    {"safeTree", "asks Consul", "use nomadVarListSafe"},
+    {"byKey", "asks Consul", VARIABLES},
+    {"byMeta", "asks Consul", SERVICES},
+    {"explode", "asks Consul", "use explodeMap"},
+    {"service", "asks Consul", SERVICES},
+    {"services", "asks Consul", "use nomadServices, with services of provider \"nomad\""},
+    {"connect", "asks Consul", SERVICES},
+    {"node", "asks Consul", SERVICES},
+    {"nodes", "asks Consul", SERVICES},
+    {"datacenters", "asks Consul", SERVICES},
+    {"partitions", "asks Consul", SERVICES},
+    {"peerings", "asks Consul", SERVICES},
+    {"exportedServices", "asks Consul", SERVICES},
+    {"caRoots", "asks Consul", VARIABLES},
+    {"caLeaf", "asks Consul", VARIABLES},
+    {"secret", "asks Vault", VARIABLES},
+    {"secrets", "asks Vault", "use nomadVarList"},
+    {"pkiCert", "asks Vault", VARIABLES},
+    {"sockaddr", "asks the machine for its addresses", "use env \"NOMAD_IP_<label>\""},
+};
+
+static bool
+is_refused(const char *name, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+        if (strcmp(refused[i].name, name) == 0) {
+            err_set(e, -ERR_UNSUPPORTED, "function \"%s\" %s: %s", name, refused[i].asks,
+                    refused[i].instead);
+            return true;
+        }
+    return false;
+}
+
+/* --- all names --- */
+
 static const struct function *
 table_find(const struct function *t, const char *name)
 {
@@ -48,20 +101,26 @@ table_find(const struct function *t, const char *name)
     return NULL;
 }
 
-const struct function *
-function_find(const struct template_grammar *g, const char *name, size_t n, struct err *e)
+static const struct function *
+deny_function(struct run *r, const char *name)
 {
-    static const struct function *const task[] = {functions_go, functions_text, functions_math};
-    char key[64];
-    if (n >= sizeof(key))
-        return NULL;
-    memcpy(key, name, n);
-    key[n] = 0;
-    (void)e;
+    struct function *f = run_alloc(r, sizeof(*f));
+    *f = function_disabled;
+    f->name = run_dup(r, name, strlen(name));
+    return f;
+}
+
+const struct function *
+function_find(struct run *r, const struct template_grammar *g, struct slice word, struct err *e)
+{
+    const char *name = run_dup(r, word.p, word.n);
     const struct function *f = NULL;
     if (g->table == TEMPLATE_CLI)
-        return table_find(functions_go, key);
-    for (size_t i = 0; i < ARRAY_LEN(task) && !f; i++)
-        f = table_find(task[i], key);
-    return f;
+        return table_find(functions_go, name);
+    for (size_t i = 0; g->denied && g->denied[i]; i++)
+        if (str_glob(g->denied[i], name))
+            return deny_function(r, name);
+    for (size_t i = 0; i < ARRAY_LEN(task_tables) && !f; i++)
+        f = table_find(task_tables[i], name);
+    return f || is_refused(name, e) ? f : NULL;
 }

@@ -21,13 +21,13 @@ struct function {
 };
 
 /* NULL at the end of each table. */
-extern const struct function functions_go[], functions_data[], functions_text[], functions_math[],
-    functions_ask[], functions_lists[], functions_dicts[], functions_strings[], functions_numbers[],
-    functions_crypto[], functions_misc[];
+extern const struct function functions_go[], functions_text[], functions_math[], functions_ask[],
+    functions_data[];
+extern const struct function function_disabled;
 
 /* NULL: unknown, or refused with words in e. */
-const struct function *function_find(const struct template_grammar *g, const char *name, size_t n,
-                                     struct err *e);
+const struct function *function_find(struct run *r, const struct template_grammar *g,
+                                     struct slice word, struct err *e);
 /* The type that a letter of `params` stands for. */
 const struct gv_type *function_type(char letter);
 

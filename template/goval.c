@@ -12,8 +12,7 @@ const struct gv_type gv_value = {GV_VALUE, 0, "reflect.Value", NULL, NULL, NULL,
 const struct gv_type gv_bool = {GV_BOOL, 0, "bool", NULL, NULL, NULL, false};
 const struct gv_type gv_int = {GV_INT, 64, "int", NULL, NULL, NULL, false};
 const struct gv_type gv_int64 = {GV_INT, 64, "int64", NULL, NULL, NULL, false};
-const struct gv_type gv_rune = {GV_INT, 32, "int32", NULL, NULL, NULL, false};
-const struct gv_type gv_uint8 = {GV_UINT, 8, "uint8", NULL, NULL, NULL, false};
+static const struct gv_type gv_uint8 = {GV_UINT, 8, "uint8", NULL, NULL, NULL, false};
 const struct gv_type gv_uint64 = {GV_UINT, 64, "uint64", NULL, NULL, NULL, false};
 const struct gv_type gv_float64 = {GV_FLOAT, 64, "float64", NULL, NULL, NULL, false};
 const struct gv_type gv_complex = {GV_COMPLEX, 128, "complex128", NULL, NULL, NULL, false};
@@ -48,7 +47,7 @@ gv_is_nil(struct gv v)
     case GV_MAP:
         return v.map == NULL;
     case GV_STRUCT:
-        return v.obj == NULL;
+        return v.t->pointer && v.obj == NULL;
     default:
         return false;
     }
@@ -88,7 +87,7 @@ gv_truth(struct gv v)
     case GV_MAP:
         return v.t->pointer ? v.map != NULL : gv_len(v) > 0;
     case GV_STRUCT:
-        return v.obj != NULL;
+        return !gv_is_nil(v);
     case GV_CHAN:
         return true;
     default:

@@ -102,7 +102,7 @@ struct gv_class {
     bool stringer; /* prints as its String(): its method 0 */
 };
 
-extern const struct gv_type gv_any, gv_bool, gv_int, gv_int64, gv_rune, gv_uint8, gv_uint64,
+extern const struct gv_type gv_any, gv_bool, gv_int, gv_int64, gv_uint64,
     gv_float64, gv_complex, gv_string, gv_value, gv_anys, gv_strings, gv_ints, gv_lists, gv_map_any,
     gv_map_string, gv_map_anys, gv_ports, gv_chan, gv_map_mixed;
 

@@ -17,6 +17,7 @@ enum {
     TEMPLATE_OUTPUT_MAX = 64 << 20,  /* bytes that a template gives */
     TEMPLATE_MEMORY_MAX = 256 << 20, /* bytes of values of a template while it runs */
     TEMPLATE_WIDTH_MAX = 1000000,    /* width and precision in a format of printf */
+    TEMPLATE_ASKS_MAX = 4096,        /* things that a template asks for */
     TEMPLATE_REGEX_STEPS_MAX = 1000000, /* steps of one match of a template's regular expression */
 };
 

@@ -12,9 +12,9 @@
 #include "template/funcs.h"
 #include "template/limits.h"
 #include "template/node.h"
-#include "template/strconv.h"
 #include "template/run.h"
 #include "template/rune.h"
+#include "template/strconv.h"
 
 /* Everything that is parsed. */
 struct parse {
@@ -263,9 +263,10 @@ parse_word(struct parser *t, const struct token *k)
 {
     struct node *n = node_of(t, NODE_IDENT, k);
     struct err e = ERR_INIT;
-    n->fn = function_find(t->p->g, k->s.p, k->s.n, &e);
+    n->fn = function_find(&t->p->r, t->p->g, k->s, &e);
     if (!n->fn && e.code)
-        parse_fail(t, "%s", run_dup(&t->p->r, e.text, strlen(e.text)));
+        run_abort(&t->p->r, -ERR_UNSUPPORTED, "template: %s:%zu: %s", t->p->tree->name,
+                  t->token[0].line, e.text);
     if (!n->fn)
         parse_fail(t, "function %s not defined", quote_text(t, k->s.p, k->s.n));
     return n;
@@ -733,5 +734,17 @@ template_parse(const void *ctx, const struct template_grammar *g, struct slice t
         if (strcmp(i->name, p.tree->name) == 0)
             p.tree->main = (struct node_template *)(uintptr_t)i;
     *ret = p.tree;
+    return 0;
+}
+
+int
+template_refused_function(const struct template_grammar *g, struct slice text, struct err *e)
+{
+    auto_mem void *ctx = mem_ctx("template");
+    struct template_tree *tree;
+    int rc = template_parse(ctx, g, text, &tree, e);
+    if (rc == 0 || rc == -ERR_UNSUPPORTED)
+        return rc;
+    err_clear(e);
     return 0;
 }

@@ -20,7 +20,7 @@ var helpers = map[string]string{
 	"base64Decode": "b", "base64URLEncode": "s", "base64URLDecode": "b", "parseInt": "n", "parseUint": "n", "parseFloat": "n", "parseBool": "t", "loop": "ii",
 	"add": "aa", "subtract": "aa", "multiply": "aa", "divide": "aa", "modulo": "aa", "minimum": "aa", "maximum": "aa", "parseJSON": "j", "parseYAML": "y",
 	"toJSON": "a", "toJSONPretty": "a", "toUnescapedJSON": "a", "toUnescapedJSONPretty": "a", "toYAML": "a", "toTOML": "m", "explodeMap": "m", "mergeMap": "mm",
-	"mergeMapWithOverride": "mm", "env": "s", "envOrDefault": "ss", "mustEnv": "s", "executeTemplate": "sa", "byTag": "a", "byPort": "a", "plugin": "s",
+	"mergeMapWithOverride": "mm", "env": "s", "envOrDefault": "ss", "mustEnv": "s", "byTag": "a", "byPort": "a", "plugin": "s",
 	"nomadVar": "s", "nomadVarExists": "s", "nomadVarList": "s", "nomadVarListSafe": "s", "nomadService": "s", "nomadServices": "", "len": "a", "index": "aa",
 	"slice": "aii", "html": "a.", "js": "a.", "urlquery": "a.", "print": "a.", "println": "a.", "not": "a", "eq": "aa", "ne": "aa", "lt": "aa", "le": "aa", "gt": "aa", "ge": "aa",
 }

@@ -2,8 +2,8 @@
  *
  * Go's strings, as the functions need them.
  */
-#ifndef PADDOCK_TEMPLATE_STRS_H
-#define PADDOCK_TEMPLATE_STRS_H
+#ifndef PADDOCK_TEMPLATE_FUNC_STRS_H
+#define PADDOCK_TEMPLATE_FUNC_STRS_H
 
 #include "template/collect.h"
 #include "template/rune.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "template/strs.h"
+#include "template/func/strs.h"
 
 #include <string.h>
 

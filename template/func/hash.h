@@ -2,8 +2,8 @@
  *
  * Digests and base64 as text.
  */
-#ifndef PADDOCK_TEMPLATE_HASH_H
-#define PADDOCK_TEMPLATE_HASH_H
+#ifndef PADDOCK_TEMPLATE_FUNC_HASH_H
+#define PADDOCK_TEMPLATE_FUNC_HASH_H
 
 #include <openssl/evp.h>
 

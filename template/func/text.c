@@ -8,16 +8,18 @@
 #include "common/mem.h"
 #include "template/fmt.h"
 #include "template/funcs.h"
-#include "template/hash.h"
-#include "template/regexp.h"
+#include "template/func/hash.h"
+#include "template/func/regexp.h"
 #include "template/strconv.h"
-#include "template/strs.h"
+#include "template/func/strs.h"
 
 /* --- whether it is in there --- */
 
 static bool
-same_basic(struct gv a, struct gv b)
+same_basic(struct run *r, struct gv a, struct gv b)
 {
+    if (gv_kind(a) == GV_STRING && gv_none(b))
+        run_fail(r, "reflect: call of reflect.Value.Type on zero Value");
     if (gv_kind(a) != gv_kind(b))
         return false;
     switch (gv_kind(a)) {
@@ -35,13 +37,15 @@ same_basic(struct gv a, struct gv b)
 static bool
 holds_value(struct run *r, struct gv list, struct gv v)
 {
+    if (gv_kind(list) == GV_STRING && gv_none(v))
+        run_fail(r, "reflect: call of reflect.Value.Type on zero Value");
     if (gv_kind(list) == GV_STRING)
         return gv_kind(v) == GV_STRING && strs_index(list, v) != SIZE_MAX;
     if (gv_kind(list) != GV_LIST)
         return false;
     run_step(r, gv_len(list) / 16);
     for (size_t i = 0; i < gv_len(list); i++)
-        if (same_basic(list.list->v[i], v))
+        if (same_basic(r, list.list->v[i], v))
             return true;
     return false;
 }
@@ -175,10 +179,17 @@ fn_to_upper(struct run *r, struct gv *a, size_t n)
     return strs_case(r, a[0], RUNE_UPPER);
 }
 
+/* Letters, digits, and what stands between two letters without parting them. */
 static bool
-in_word(uint32_t c)
+in_word(struct gv s, size_t i, uint32_t c, bool inside)
 {
-    return rune_letter(c) || rune_digit(c) || c == '_' || c == '\'';
+    uint32_t next = 0;
+    if (rune_letter(c) || rune_digit(c) || c == '_')
+        return true;
+    if (!inside || !(c == '.' || c == ':' || c == '\'' || c == 0x2019) || i >= s.n)
+        return false;
+    rune_take(s.s + i, s.n - i, &next);
+    return rune_letter(next);
 }
 
 /* The first letter of each word; the rest stays. */
@@ -189,12 +200,17 @@ fn_to_title(struct run *r, struct gv *a, size_t n)
     bool inside = false, done = false;
     uint32_t c;
     (void)n;
+    run_step(r, a[0].n / 16);
     for (size_t i = 0; i < a[0].n;) {
         i += rune_take(a[0].s + i, a[0].n - i, &c);
-        if (!inside || !in_word(c))
-            done = false;
-        inside = in_word(c) && (inside || c != '\'');
-        if (inside && !done && rune_letter(c)) {
+        bool word = in_word(a[0], i, c, inside && done);
+        done = done && word;
+        inside = word;
+        if (inside && !done && c == 0xdf) {
+            text_putc(r, &t, 'S');
+            c = 's';
+            done = true;
+        } else if (inside && !done && rune_letter(c)) {
             c = rune_to(RUNE_TITLE, c);
             done = true;
         }

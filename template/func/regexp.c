@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "template/regexp.h"
+#include "template/func/regexp.h"
 
 #include "common/mem.h"
 #include "template/limits.h"

@@ -22,11 +22,12 @@ static _Noreturn void
 unknown_type(struct run *r, enum op op, struct gv v)
 {
     struct text t = {NULL, 0, 0};
-    if (!v.t)
-        text_puts(r, &t, "\"<invalid reflect.Value>\"");
+    if (gv_none(v))
+        text_puts(r, &t, "<invalid reflect.Value>");
     else
         fmt_printf(r, &t, GV_LIT("%q"), &v, 1);
-    run_fail(r, "%s: unknown type for %s (%s)", op_names[op], text_str(r, &t), gv_type_name(v));
+    run_fail(r, "%s: unknown type for %s (%s)", op_names[op], text_str(r, &t),
+             gv_none(v) ? "<nil>" : gv_type_name(v));
 }
 
 static double

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "template/hash.h"
+#include "template/func/hash.h"
 
 #include <string.h>
 

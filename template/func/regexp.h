@@ -2,8 +2,8 @@
  *
  * Go's regexp, over the expressions of common/regex.h.
  */
-#ifndef PADDOCK_TEMPLATE_REGEXP_H
-#define PADDOCK_TEMPLATE_REGEXP_H
+#ifndef PADDOCK_TEMPLATE_FUNC_REGEXP_H
+#define PADDOCK_TEMPLATE_FUNC_REGEXP_H
 
 #include "common/regex.h"
 #include "template/run.h"
