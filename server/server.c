@@ -49,7 +49,8 @@ agent_block(const void *ctx, const struct agent_server *from)
                               &a->failover_heartbeat_ttl,  &a->job_gc_interval,
                               &a->job_gc_threshold,        &a->eval_gc_threshold,
                               &a->batch_eval_gc_threshold, &a->node_gc_threshold,
-                              &a->deployment_gc_threshold};
+                              &a->deployment_gc_threshold, &a->root_key_gc_interval,
+                              &a->root_key_gc_threshold,   &a->root_key_rotation_threshold};
     for (size_t i = 0; i < ARRAY_LEN(times); i++)
         *times[i] = *times[i] < NS_PER_MS ? 0 : *times[i];
     if (a->max_heartbeats_per_second < 1)

@@ -47,7 +47,6 @@ static const struct {
     {VERB_ANY, "/v1/acl/oidc/", "", "logging in"},
     {VERB_ANY, "/v1/acl/login", NULL, "logging in"},
     {VERB_ANY, "/v1/acl/identity/", "", "an identity of nodes"},
-    {VERB_ANY, "/.well-known/openid-configuration", NULL, "the identity of workloads"},
     /* Enterprise */
     {VERB_ANY, "/v1/sentinel/", "", NULL},
     {VERB_ANY, "/v1/recommendation", "", NULL},

@@ -228,6 +228,18 @@ routes_jwks(struct request *a)
     call_server(a, RPC_KEYRING_LIST_PUBLIC, mem_new(a, struct empty), public_done);
 }
 
+static void
+discovery_done(struct request *a, const void *resp)
+{
+    reply_json(a, &type_oidc_config, resp);
+}
+
+static void
+routes_discovery(struct request *a)
+{
+    call_server(a, RPC_KEYRING_GET_CONFIG, mem_new(a, struct empty), discovery_done);
+}
+
 const struct route routes_vars[] = {
     {VERB_GET, "/v1/var/", "", routes_var_get, RPC_VARIABLES_READ, BY_SERVER},
     {VERB_WRITE, "/v1/var/", "", routes_var_put, RPC_VARIABLES_APPLY, BY_SERVER},
@@ -237,5 +249,7 @@ const struct route routes_vars[] = {
     {VERB_DELETE, "/v1/operator/keyring/key/", "", routes_keyring_delete, RPC_KEYRING_DELETE,
      BY_SERVER},
     {VERB_GET, "/.well-known/jwks.json", NULL, routes_jwks, RPC_KEYRING_LIST_PUBLIC, BY_SERVER},
+    {VERB_GET, "/.well-known/openid-configuration", NULL, routes_discovery, RPC_KEYRING_GET_CONFIG,
+     BY_SERVER},
     ROUTES_END,
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/acl/token.h"
+#include "common/duration.h"
 #include "common/hash.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -177,11 +178,38 @@ caller_fill(struct caller *c, struct state_txn *t, const struct acl_token *token
     return c;
 }
 
+/* --- identities of tasks --- */
+
 static struct caller *
-caller_resolve(struct state_txn *t, const char *secret, struct err *e)
+caller_of_identity(struct state_txn *t, const char *token, int64_t now_s, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("identity");
+    struct caller *c = caller_new("");
+
+    c->workload = workload_of(c, t, token, now_s);
+    if (c->workload == NULL) {
+        err_set(e, -ERR_FORBIDDEN, "Permission denied");
+        caller_unref(c);
+        return NULL;
+    }
+    c->accessor = mem_printf(c, "identity:%s/%s", c->workload->alloc, c->workload->task);
+    struct state_iter *it = state_ids(t, tmp, STATE_ACL_POLICIES, NULL);
+    for (struct acl_policy *p; (p = state_next(it, tmp)) != NULL;)
+        if (workload_has(c->workload, p))
+            add_policy(c, t, p->name);
+    if (c->too_much != NULL)
+        c->policies.n = 0;
+    c->rights = acl_of_policies(&c->policies);
+    return c;
+}
+
+static struct caller *
+caller_resolve(struct state_txn *t, const char *secret, int64_t now_ns, struct err *e)
 {
     if (str_empty(secret))
         return caller_anonymous(t);
+    if (strchr(secret, '.') != NULL)
+        return caller_of_identity(t, secret, now_ns / NS_PER_S, e);
     struct caller *c = caller_new("");
     return caller_fill(c, t, state_acl_token_of(t, c, secret), e);
 }
@@ -246,11 +274,13 @@ caller_of(struct server *s, const char *secret, struct err *e)
     struct state_txn *t = server_read_begin(s, tmp);
     callers_refresh(all, t);
     HASH_FIND_STR(all->kept, key, k);
-    c = k != NULL ? caller_ref(k->c) : caller_resolve(t, key, e);
+    int64_t now = env_wall_ns(server_env(s));
+    c = k != NULL ? caller_ref(k->c) : caller_resolve(t, key, now, e);
     if (k == NULL && c != NULL)
         callers_keep(all, key, c);
+    bool good = c == NULL || caller_is_good(c, t, now);
     state_read_end(t);
-    if (c != NULL && c->token != NULL && acl_token_ended(c->token, env_wall_ns(server_env(s)))) {
+    if (!good) {
         caller_unref(c);
         c = NULL;
         err_set(e, -ERR_FORBIDDEN, "Permission denied");

@@ -11,11 +11,18 @@
 #include "acl/acl.h"
 #include "server/host.h"
 
+/* The task whose identity a token is. */
+struct workload {
+    const char *ns, *job, *group, *task, *alloc;
+    int64_t ends_s; /* since the epoch; 0: with the allocation */
+};
+
 /* Immutable, counted; for any thread. */
 struct caller {
     atomic_size_t refs;
     const char *accessor;          /* "anonymous": it has no token; "acls-disabled" */
     const struct acl_token *token; /* NULL: it is none of the state */
+    const struct workload *workload; /* NULL: it is no task's identity */
     struct acl *rights;
     struct acl_policy_list policies; /* it holds; those that are there */
     size_t bytes;                    /* of their texts */
@@ -37,6 +44,18 @@ void caller_unref(struct caller *c); /* NULL is fine */
 
 /* Checks that a token with these policies and roles has at most ACL_SUM_MAX. -ERR_INVALID. */
 int caller_check_sum(struct state_txn *t, const struct acl_token *token, struct err *e);
+
+/* Says whether it may call still: by the clock, and of a task by its allocation. */
+bool caller_is_good(const struct caller *c, struct state_txn *t, int64_t now_ns);
+/* The time from which its rights are asked for anew, ns; 0: none. */
+int64_t caller_ends(const struct caller *c, int64_t now_ns);
+
+/* Reads an identity that was signed here, for a task that is to run; of any thread. NULL: it is
+ * none. Owned by ctx. */
+const struct workload *workload_of(const void *ctx, struct state_txn *t, const char *token,
+                                   int64_t now_s);
+/* Says whether the policy is for the task. */
+bool workload_has(const struct workload *w, const struct acl_policy *p);
 
 /* Says whether it holds the policy, or the role. */
 bool caller_has_policy(const struct caller *c, const char *name);

@@ -30,6 +30,14 @@ caller_may(const struct call *c, const struct acl_need *need, const char *name)
     return acl_allows(c->caller->rights, need, name, NULL);
 }
 
+/* Says whether a task looks for services, as every task may in one namespace. */
+static bool
+is_of_services(const struct call *c)
+{
+    return c->caller != NULL && c->caller->workload != NULL && !str_eq(c->ns, NS_ALL) &&
+           (c->method->id == RPC_SERVICE_LIST || c->method->id == RPC_SERVICE_GET);
+}
+
 bool
 call_may(const struct call *c, const char *ns)
 {
@@ -42,6 +50,8 @@ call_may(const struct call *c, const char *ns)
     if (need->kind == ACL_OPEN || need->kind == ACL_CLIENT || need->kind == ACL_SERVER)
         return true;
     if (need->kind == ACL_VARIABLE) /* call_may_path() */
+        return true;
+    if (is_of_services(c))
         return true;
     if (c->caller == NULL) /* a node may read nodes, and nothing of what runs there */
         return false;
@@ -58,11 +68,24 @@ call_may_name(const struct call *c, const char *name)
     return !named || caller_may(c, need, name);
 }
 
+/* Says whether a task reads what is its own, whatever policies it has. */
+static bool
+is_own_variable(const struct call *c, const char *ns, const char *path)
+{
+    static const uint64_t reads = ACL_CAP(VAR_LIST) | ACL_CAP(VAR_READ);
+    const struct workload *w = c->caller->workload;
+
+    return w != NULL && (needs[c->method->id].caps & ~reads) == 0 && str_eq(ns, w->ns) &&
+           vars_is_own(path, w->job, w->group, w->task);
+}
+
 bool
 call_may_path(const struct call *c, const char *ns, const char *path)
 {
-    return c->caller != NULL && acl_allows(c->caller->rights, &needs[c->method->id],
-                                           str_or(ns, NS_DEFAULT), str_or(path, ""));
+    ns = str_or(ns, NS_DEFAULT);
+    path = str_or(path, "");
+    return c->caller != NULL && (acl_allows(c->caller->rights, &needs[c->method->id], ns, path) ||
+                                 is_own_variable(c, ns, path));
 }
 
 /* Asks for the variable that a request names; of a list each row is asked for. */

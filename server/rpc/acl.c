@@ -280,7 +280,7 @@ rights_run(struct read *r, struct state_txn *t, struct err *e)
     (void)e;
     resp->accessor_id = c->accessor;
     resp->management = acl_is_management(c->rights);
-    resp->expires = c->token != NULL ? c->token->expiration_time : 0;
+    resp->expires = caller_ends(c, env_wall_ns(server_env(r->s)));
     resp->policies = c->policies;
     r->index = state_index(t, STATE_RIGHTS);
     return 0;

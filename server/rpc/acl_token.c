@@ -101,6 +101,8 @@ whoami_run(struct read *r, struct state_txn *t, struct err *e)
     struct acl_token *token = c->token != NULL ? state_acl_token(t, r->ctx, c->accessor) : NULL;
     if (c->token != NULL && token == NULL)
         return err_set(e, -ERR_FORBIDDEN, "Permission denied");
+    if (token == NULL && c->workload != NULL)
+        return acl_reply_one(r, t, NULL);
     if (token == NULL)
         token = anonymous_token(r->ctx);
     name_roles(t, token, &token->roles);

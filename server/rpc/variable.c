@@ -15,6 +15,7 @@
 #include "server/call/method.h"
 #include "server/keys/keys.h"
 #include "server/leader/leader.h"
+#include "server/rpc/identity.h"
 
 #define NOWHERE "variables are in one namespace: name it"
 
@@ -128,38 +129,10 @@ const struct read_row read_variables_read = {
 
 /* --- reads of a node, for a task --- */
 
-/* The task whose right is asked for: of an allocation that is on the node, and not over. */
-struct own {
-    struct allocation *alloc;
-    const char *job, *task; /* of a child, the job that launched it */
-};
-
-static int
-find_own(struct read *r, struct state_txn *t, const char *alloc_id, const char *task,
-         struct own *ret, struct err *e)
-{
-    struct allocation *a = state_alloc(t, r->ctx, str_or(alloc_id, ""));
-
-    if (a == NULL || !str_eq(a->node_id, r->node->id))
-        return err_set(e, -ERR_FORBIDDEN, "Permission denied");
-    if (alloc_client_terminal(a))
-        return err_set(e, -ERR_FORBIDDEN, "allocation \"%s\" has ended", a->id);
-    const struct job *j = state_alloc_job(t, a);
-    const struct task_group *g = j != NULL ? job_group(j, a->task_group) : NULL;
-    bool known = false;
-    for (size_t i = 0; g != NULL && i < g->tasks.n; i++)
-        known |= str_eq(g->tasks.v[i]->name, task);
-    if (!known)
-        return err_set(e, -ERR_FORBIDDEN, "allocation \"%s\" has no task \"%.128s\"", a->id,
-                       str_or(task, ""));
-    *ret = (struct own){a, !str_empty(j->parent_id) ? j->parent_id : j->id, task};
-    return 0;
-}
-
 static bool
 owns_path(const struct own *o, const char *path)
 {
-    return vars_is_own(path, o->job, o->alloc->task_group, o->task);
+    return vars_is_own(path, o->job, o->alloc->task_group, o->task->name);
 }
 
 static int
@@ -168,14 +141,14 @@ own_variable_run(struct read *r, struct state_txn *t, struct err *e)
     const struct alloc_variable_request *req = r->req;
     struct own o;
 
-    if (find_own(r, t, req->alloc_id, req->task, &o, e) < 0)
+    if (own_find(r, t, req->alloc_id, req->task, &o, e) < 0)
         return e->code;
     if (!owns_path(&o, req->path))
         return err_set(e, -ERR_FORBIDDEN,
                        "Permission denied: task \"%s\" reads nomad/jobs, nomad/jobs/%s and what is "
                        "below that for its group and itself",
-                       o.task, o.job);
-    return read_variable(r, t, str_or(o.alloc->namespace, NS_DEFAULT), req->path, e);
+                       o.task->name, o.job);
+    return read_variable(r, t, o.ns, req->path, e);
 }
 
 /* Waits for any variable: its namespace is the allocation's, which the request does not name. */
@@ -188,13 +161,12 @@ own_variables_run(struct read *r, struct state_txn *t, struct err *e)
     const struct alloc_variables_request *req = r->req;
     struct own o;
 
-    if (find_own(r, t, req->alloc_id, req->task, &o, e) < 0)
+    if (own_find(r, t, req->alloc_id, req->task, &o, e) < 0)
         return e->code;
     struct variable_list_response *resp = read_resp(r);
     const struct projection *p =
         projection_new(r->ctx, &type_variable_metadata, &type_sealed_variable);
-    struct state_iter *it = state_variables(t, r->ctx, str_or(o.alloc->namespace, NS_DEFAULT),
-                                            str_or(req->prefix, "nomad/jobs"));
+    struct state_iter *it = state_variables(t, r->ctx, o.ns, str_or(req->prefix, "nomad/jobs"));
     for (struct sealed_variable *v; (v = state_next(it, r->ctx)) != NULL;) {
         if (!owns_path(&o, v->path))
             continue;

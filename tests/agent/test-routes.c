@@ -704,7 +704,6 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
     }
     ck_assert_int_eq(status("DELETE", "/v1/evaluations", "{}"), 400);
     ck_assert_str_eq(got.body, "evals must be deleted by either ID or filter");
-    ck_assert_int_eq(status("GET", "/.well-known/openid-configuration", NULL), 501);
     ck_assert_int_eq(status("PUT", "/v1/client/allocation/" FAKE_ALLOC "/pause",
                             "{\"ScheduleState\":\"sideways\"}"), 400); /* that is built */
     ck_assert_int_eq(status("GET", "/v1/allocation/x/nope", NULL), 404);

@@ -15,6 +15,7 @@
 
 enum {
     RETRY_MS = 5000,
+    INTERVAL_MIN_MS = 1000,
     REKEY_ROWS = 256,      /* of an entry */
     REKEY_BYTES = 1 << 20, /* at which it ends */
 };
@@ -192,6 +193,14 @@ look_written(void *arg, const struct err *e, uint64_t index, struct fsm_result *
     look_ends(arg, e == NULL ? 0 : RETRY_MS);
 }
 
+static int64_t
+look_interval_ms(const struct keyring *r)
+{
+    int64_t ms = server_cfg(r->l->s)->agent->root_key_gc_interval / NS_PER_MS;
+
+    return ms > INTERVAL_MIN_MS ? ms : INTERVAL_MIN_MS;
+}
+
 static void
 look_done(void *arg)
 {
@@ -207,9 +216,7 @@ look_done(void *arg)
     if (x->e.code == 0 && any)
         server_propose(x->r->l->s, &x->in, HOME_LOOP, look_written, x);
     else
-        look_ends(x, x->e.code != 0 ? RETRY_MS
-                                    : server_cfg(x->r->l->s)->agent->root_key_gc_interval /
-                                          NS_PER_MS);
+        look_ends(x, x->e.code != 0 ? RETRY_MS : look_interval_ms(x->r));
 }
 
 static void

@@ -13,10 +13,13 @@
 #include <unistd.h>
 
 #include "api/vars/vars.h"
+#include "codec/base64.h"
 #include "common/clock.h"
 #include "common/duration.h"
 #include "common/fd.h"
 #include "common/str.h"
+#include "server/host.h"
+#include "server/keys/jwt.h"
 #include "tests/server/served.h"
 #include "tests/server/util.h"
 
@@ -226,5 +229,220 @@ START_TEST(a_task_reads_its_own)
 }
 END_TEST
 
+/* --- identities --- */
+
+static const char *
+sign(struct world *w, const char *alloc, const char *task)
+{
+    struct identity_request q = {alloc, task, NULL}, *one = &q;
+    struct alloc_identities_request req = {{&one, 1}};
+    const struct alloc_identities_response *r =
+        NODE_CALL(w, RPC_ALLOC_SIGN_IDENTITIES, alloc_identities_response, &req);
+
+    return r->signed_.n == 1 ? r->signed_.v[0]->jwt : NULL;
+}
+
+static int
+read_as(struct world *w, const char *token, const char *path)
+{
+    const struct rpc_envelope env = {.auth_token = token};
+    struct variable_request req = {path};
+
+    w->err = (struct err)ERR_INIT;
+    (void)call_with(w, RPC_VARIABLES_READ, &req, &env);
+    return w->err.code;
+}
+
+/* A token with the claims as they are said, signed by the server's own key. */
+static const char *
+forge(struct world *w, const char *alloc, const char *audience, int64_t issued, int64_t expires)
+{
+    struct err e = ERR_INIT;
+    struct state_txn *t = server_read_begin(w->server, w);
+    struct key *k = keys_active(server_keys(w->server), t, &e);
+    const struct jwt_claims c = {.audience = {&audience, 1},
+                                 .issued = issued,
+                                 .expires = expires,
+                                 .region = "global",
+                                 .namespace = "default",
+                                 .job = "web",
+                                 .group = "web",
+                                 .task = "server",
+                                 .alloc = alloc,
+                                 .identity = "default"};
+
+    ck_assert_ptr_nonnull(k);
+    state_read_end(t);
+    const char *token = jwt_sign(w, k, &c);
+    key_unref(k);
+    return token;
+}
+
+/* Another header and signature for what a token says. */
+static const char *
+with_header(struct world *w, const char *token, const char *header, const char *sig)
+{
+    auto_buf struct buf b = BUF_INIT(4096);
+    const char *dot = strchr(token, '.'), *last = strrchr(token, '.');
+
+    base64_encode(&b, header, strlen(header));
+    while (b.len > 0 && b.data[b.len - 1] == '=')
+        b.len--;
+    return mem_printf(w, "%.*s%.*s.%s", (int)b.len, (const char *)b.data, (int)(last - dot), dot,
+                      sig);
+}
+
+static const char *
+bootstrap(struct world *w)
+{
+    struct acl_bootstrap_request req = {.bootstrap_secret = NULL};
+
+    return CALL(w, RPC_ACL_BOOTSTRAP, acl_tokens_response, &req)->tokens.v[0]->secret_id;
+}
+
+static void
+put_as(struct world *w, const char *token, const char *path)
+{
+    const struct rpc_envelope env = {.auth_token = token};
+    struct variable v = {.path = NULL};
+    struct variable_apply_request req = {.op = VAR_SET, .path = path, .variable = &v};
+
+    str_map_set(w, &v.items, "k", path);
+    (void)CALL_WITH(w, RPC_VARIABLES_APPLY, variable_apply_response, &req, &env);
+}
+
+static void
+job_policy(struct world *w, const char *token, const char *name, const char *group)
+{
+    const struct rpc_envelope env = {.auth_token = token};
+    struct acl_job of = {"default", "web", group, NULL};
+    struct acl_policy p = {.name = name,
+                           .rules = "namespace \"default\" { variables { path \"shared/*\" { "
+                                    "capabilities = [\"read\"] } } }",
+                           .job_acl = &of},
+                      *one = &p;
+    struct acl_policy_upsert up = {{&one, 1}};
+
+    (void)CALL_WITH(w, RPC_ACL_UPSERT_POLICIES, write_response, &up, &env);
+}
+
+static struct world *
+acl_world(const char **ret_token, const char **ret_alloc)
+{
+    world_acl = true;
+    struct world *w = world_open(tmp_dir());
+    world_acl = false;
+    const char *token = bootstrap(w);
+    const struct rpc_envelope env = {.auth_token = token};
+    struct keyring_rotate_request rr = {.full = false};
+    struct job_register_request jr = {.job = the_job(w, "web", 1)};
+    struct id_request of_job = {.id = "web"};
+    const char *id = NULL;
+
+    node_up(w);
+    (void)CALL_WITH(w, RPC_KEYRING_ROTATE, keyring_rotate_response, &rr, &env);
+    (void)CALL_WITH(w, RPC_JOB_REGISTER, job_register_response, &jr, &env);
+    for (int64_t end = clock_mono_ns() + 30 * NS_PER_S; id == NULL && clock_mono_ns() < end;) {
+        const struct alloc_list_response *l =
+            CALL_WITH(w, RPC_JOB_ALLOCATIONS, alloc_list_response, &of_job, &env);
+        id = l->allocations.n > 0 ? l->allocations.v[0]->id : NULL;
+    }
+    ck_assert_ptr_nonnull(id);
+    *ret_token = token;
+    *ret_alloc = id;
+    return w;
+}
+
+START_TEST(a_task_calls_as_itself)
+{
+    const char *token, *id;
+    struct world *w = acl_world(&token, &id);
+    const char *jwt = sign(w, id, "server");
+
+    ck_assert_ptr_nonnull(jwt);
+    ck_assert_ptr_null(sign(w, id, "none"));
+    ck_assert_ptr_null(sign(w, node_id, "server"));
+    put_as(w, token, "nomad/jobs/web/web/server");
+    put_as(w, token, "nomad/jobs/other");
+    put_as(w, token, "shared/a");
+    ck_assert_int_eq(read_as(w, jwt, "nomad/jobs/web/web/server"), 0);
+    ck_assert_int_eq(read_as(w, jwt, "nomad/jobs"), 0);
+    ck_assert_int_eq(read_as(w, jwt, "nomad/jobs/other"), -ERR_FORBIDDEN);
+    ck_assert_int_eq(read_as(w, jwt, "shared/a"), -ERR_FORBIDDEN);
+    job_policy(w, token, "of-another", "another");
+    ck_assert_int_eq(read_as(w, jwt, "shared/a"), -ERR_FORBIDDEN);
+    job_policy(w, token, "of-the-job", NULL);
+    ck_assert_int_eq(read_as(w, jwt, "shared/a"), 0);
+
+    const struct rpc_envelope as_task = {.auth_token = jwt};
+    struct list_request lr = {.status = NULL};
+    const struct variable_list_response *l =
+        CALL_WITH(w, RPC_VARIABLES_LIST, variable_list_response, &lr, &as_task);
+    ck_assert_uint_eq(l->variables.n, 2);
+    struct empty none = {0};
+    (void)CALL_WITH(w, RPC_SERVICE_LIST, service_list_response, &none, &as_task);
+    ck_assert_ptr_null(call_with(w, RPC_JOB_LIST, &lr, &as_task));
+    ck_assert_ptr_null(CALL_WITH(w, RPC_ACL_WHO_AM_I, acl_token_response, &none, &as_task)->token);
+    struct variable v = {.path = NULL};
+    struct variable_apply_request up = {.op = VAR_SET, .path = "nomad/jobs/web", .variable = &v};
+    str_map_set(w, &v.items, "k", "v");
+    ck_assert_ptr_null(call_with(w, RPC_VARIABLES_APPLY, &up, &as_task)); /* it only reads */
+    up = (struct variable_apply_request){.op = VAR_DELETE, .path = "nomad/jobs/web/web/server"};
+    ck_assert_ptr_null(call_with(w, RPC_VARIABLES_APPLY, &up, &as_task));
+    ck_assert_int_eq(w->err.code, -ERR_FORBIDDEN);
+
+    report(w, id, ALLOC_COMPLETE); /* and it is nobody any more */
+    ck_assert_int_eq(read_as(w, jwt, "nomad/jobs"), -ERR_FORBIDDEN);
+    ck_assert_ptr_null(sign(w, id, "server"));
+    world_close(w);
+}
+END_TEST
+
+START_TEST(hostile_identities)
+{
+    const char *token, *id;
+    struct world *w = acl_world(&token, &id);
+    const char *jwt = sign(w, id, "server"), *kid;
+    int64_t now = clock_wall_ns() / NS_PER_S;
+    struct list_request all = {.status = NULL};
+    const struct rpc_envelope env = {.auth_token = token};
+
+    kid = CALL_WITH(w, RPC_KEYRING_LIST, root_key_list_response, &all, &env)->keys.v[0]->key_id;
+    ck_assert_int_eq(read_as(w, forge(w, id, JWT_AUDIENCE, now, now + 60), "nomad/jobs"), 0);
+    const char *headers[] = {
+        "{\"alg\":\"none\",\"kid\":\"%s\"}", "{\"alg\":\"HS256\",\"kid\":\"%s\"}",
+        "{\"alg\":\"\",\"kid\":\"%s\"}",     "{\"kid\":\"%s\"}",
+        "{\"alg\":\"RS256\",\"kid\":\"%s\"}", "{\"alg\":\"RS256\",\"kid\":\"x%s\"}",
+        "{\"alg\":\"rs256\",\"kid\":\"%s\"}", "[\"%s\"]", "%s"};
+    const char *bad[64];
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(headers); i++) {
+        char *h = mem_strdup(w, headers[i]), *at = strstr(h, "%s");
+        h = mem_printf(w, "%.*s%s%s", (int)(at - h), h, kid, at + 2);
+        bad[n++] = with_header(w, jwt, h, "");
+        bad[n++] = with_header(w, jwt, h, strrchr(jwt, '.') + 1);
+    }
+    bad[n++] = forge(w, id, "vault.io", now, 0);
+    bad[n++] = forge(w, id, JWT_AUDIENCE, now - 60, now - 1);
+    bad[n++] = forge(w, id, JWT_AUDIENCE, now + 3600, 0);
+    bad[n++] = forge(w, node_id, JWT_AUDIENCE, now, 0);
+    bad[n++] = ".";
+    bad[n++] = "..";
+    bad[n++] = "...";
+    bad[n++] = mem_printf(w, "%s.x", jwt);
+    bad[n++] = mem_printf(w, "%s=", jwt);
+    bad[n++] = mem_strndup(w, jwt, strlen(jwt) - 1);
+    char *other = mem_strdup(w, jwt);
+    char *mid = strchr(other, '.') + 40;
+    *mid = *mid == 'A' ? 'B' : 'A';
+    bad[n++] = other;
+    for (size_t i = 0; i < n; i++)
+        ck_assert_msg(read_as(w, bad[i], "nomad/jobs") == -ERR_FORBIDDEN, "%zu: %s", i, bad[i]);
+    ck_assert_int_eq(read_as(w, jwt, "nomad/jobs"), 0);
+    world_close(w);
+}
+END_TEST
+
 TEST_SUITE_TIMEOUT("vars", 60, written_read_and_deleted, refusals, nothing_is_stored_in_clear,
-                   a_task_reads_its_own)
+                   a_task_reads_its_own, a_task_calls_as_itself,
+                   hostile_identities)

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Identities of tasks: signed when a node asks for those of its own allocations, and nowhere
+ * stored. And what others need to check them.
+ */
+#include "server/rpc/identity.h"
+
+#include "api/terms.h"
+#include "common/duration.h"
+#include "common/mem.h"
+#include "server/keys/jwt.h"
+
+#define IDENTITY_DEFAULT "default"
+#define JWKS_PATH "/.well-known/jwks.json"
+
+static const struct task *
+own_task(const struct job *j, const char *group, const char *name)
+{
+    const struct task_group *g = j != NULL ? job_group(j, group) : NULL;
+
+    for (size_t i = 0; g != NULL && i < g->tasks.n; i++)
+        if (str_eq(g->tasks.v[i]->name, name))
+            return g->tasks.v[i];
+    return NULL;
+}
+
+int
+own_find(struct read *r, struct state_txn *t, const char *alloc_id, const char *task,
+         struct own *ret, struct err *e)
+{
+    struct allocation *a = state_alloc(t, r->ctx, str_or(alloc_id, ""));
+
+    if (a == NULL || !str_eq(a->node_id, r->node->id))
+        return err_set(e, -ERR_FORBIDDEN, "Permission denied");
+    if (alloc_client_terminal(a))
+        return err_set(e, -ERR_FORBIDDEN, "allocation \"%s\" has ended", a->id);
+    const struct job *j = state_alloc_job(t, a);
+    const struct task *own = own_task(j, a->task_group, task);
+    if (own == NULL)
+        return err_set(e, -ERR_FORBIDDEN, "allocation \"%s\" has no task \"%.128s\"", a->id,
+                       str_or(task, ""));
+    *ret = (struct own){a, own, str_or(a->namespace, NS_DEFAULT),
+                        !str_empty(j->parent_id) ? j->parent_id : j->id};
+    return 0;
+}
+
+/* --- signing --- */
+
+/* The block of that name; the default identity has one without being written. */
+static const struct workload_identity *
+identity_of(const struct task *task, const char *name)
+{
+    static const char *const audience[] = {JWT_AUDIENCE};
+    static const struct workload_identity plain = {
+        .name = IDENTITY_DEFAULT, .audience = {(const char **)(uintptr_t)audience, 1}};
+
+    if (str_eq(name, IDENTITY_DEFAULT))
+        return &plain;
+    for (size_t i = 0; i < task->identities.n; i++)
+        if (str_eq(task->identities.v[i]->name, name))
+            return task->identities.v[i];
+    return NULL;
+}
+
+static void
+identity_reject(struct alloc_identities_response *resp, const struct identity_request *q,
+                const char *why)
+{
+    struct rejected_identity *x = type_new(resp, &type_rejected_identity);
+
+    *x = (struct rejected_identity){q->alloc_id, q->task, q->identity, mem_strdup(x, why)};
+    list_add(resp, resp->rejected, x);
+}
+
+static void
+identity_sign(struct read *r, const struct key *k, const struct identity_request *q,
+              const struct own *o, struct alloc_identities_response *resp)
+{
+    const struct env *env = server_env(r->s);
+    const struct server_config *cfg = server_cfg(r->s);
+    const char *name = str_empty(q->identity) ? IDENTITY_DEFAULT : q->identity;
+    const struct workload_identity *w = identity_of(o->task, name);
+    char id[UUID_TEXT];
+
+    if (w == NULL) {
+        identity_reject(resp, q, "identity not found");
+        return;
+    }
+    int64_t now = env_wall_ns(env) / NS_PER_S;
+    const struct jwt_claims c = {.audience = w->audience,
+                                 .issued = now,
+                                 .expires = w->ttl > 0 ? now + w->ttl / NS_PER_S : 0,
+                                 .id = env_id(env, id),
+                                 .issuer = cfg->agent->oidc_issuer,
+                                 .region = cfg->region,
+                                 .namespace = o->ns,
+                                 .job = o->job,
+                                 .group = o->alloc->task_group,
+                                 .task = o->task->name,
+                                 .alloc = o->alloc->id,
+                                 .identity = name};
+    struct signed_identity *s = type_new(resp, &type_signed_identity);
+    s->jwt = jwt_sign(s, k, &c);
+    if (s->jwt == NULL) {
+        identity_reject(resp, q, "its claims are too long");
+        return;
+    }
+    s->alloc_id = q->alloc_id;
+    s->task = q->task;
+    s->identity = mem_strdup(s, name);
+    s->expiration = c.expires * NS_PER_S;
+    list_add(resp, resp->signed_, s);
+}
+
+static int
+sign_run(struct read *r, struct state_txn *t, struct err *e)
+{
+    const struct alloc_identities_request *req = r->req;
+
+    if (codec_check(&type_alloc_identities_request, req, e) < 0)
+        return e->code;
+    struct key *k = keys_active(server_keys(r->s), t, e);
+    if (k == NULL)
+        return e->code;
+    struct alloc_identities_response *resp = read_resp(r);
+    for (size_t i = 0; i < req->identities.n; i++) {
+        const struct identity_request *q = req->identities.v[i];
+        struct err why = ERR_INIT;
+        struct own o;
+        if (own_find(r, t, q->alloc_id, q->task, &o, &why) < 0)
+            identity_reject(resp, q, why.text);
+        else
+            identity_sign(r, k, q, &o, resp);
+    }
+    key_unref(k);
+    r->index = state_index(t, r->row->tables);
+    return 0;
+}
+
+const struct read_row read_alloc_sign_identities = {.tables = STATE_BIT(STATE_ROOT_KEYS),
+                                                    .run = sign_run};
+
+/* --- for those who check them --- */
+
+void
+call_keyring_get_config(void *arg, struct rpc_call *call, const void *req)
+{
+    static const char *const code[] = {"code"}, *const public[] = {"public"},
+                             *const algorithms[] = {"RS256"};
+    const char *issuer = server_cfg(arg)->agent->oidc_issuer;
+    auto_mem void *tmp = mem_ctx("config");
+    struct oidc_config c = {.issuer = issuer};
+
+    (void)req;
+    if (str_empty(issuer)) {
+        rpc_failf(call, -ERR_NOT_FOUND, "OIDC Discovery endpoint disabled");
+        return;
+    }
+    size_t n = strlen(issuer);
+    c.jwks_uri = mem_printf(tmp, "%.*s" JWKS_PATH, (int)(issuer[n - 1] == '/' ? n - 1 : n), issuer);
+    c.response_types_supported = (struct str_list){(const char **)(uintptr_t)code, 1};
+    c.subject_types_supported = (struct str_list){(const char **)(uintptr_t)public, 1};
+    c.id_token_signing_alg_values_supported =
+        (struct str_list){(const char **)(uintptr_t)algorithms, 1};
+    rpc_reply(call, &c);
+}
