@@ -87,7 +87,8 @@ on_ended(void *arg, int code, int sig, const struct err *e)
 {
     struct check_script *x = arg;
     auto_mem void *tmp = mem_ctx("script");
-    const char *text = probe_text(tmp, (const char *)x->output.data, x->output.len);
+    const char *bytes = x->output.len > 0 ? (const char *)x->output.data : "";
+    const char *text = probe_text(tmp, bytes, x->output.len);
     bool ok = !e && code == 0 && sig == 0;
     if (e)
         text = mem_printf(tmp, "nomad: %s", e->text);
