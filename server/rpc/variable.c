@@ -148,10 +148,10 @@ own_variable_run(struct read *r, struct state_txn *t, struct err *e)
                        "Permission denied: task \"%s\" reads nomad/jobs, nomad/jobs/%s and what is "
                        "below that for its group and itself",
                        o.task->name, o.job);
+    r->key = variable_key(o.ns, req->path); /* known by the allocation alone */
     return read_variable(r, t, o.ns, req->path, e);
 }
 
-/* Waits for any variable: its namespace is the allocation's, which the request does not name. */
 const struct read_row read_alloc_get_variable = {.tables = STATE_BIT(STATE_VARIABLES),
                                                  .run = own_variable_run};
 

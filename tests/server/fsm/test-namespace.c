@@ -50,6 +50,28 @@ end_job(struct fx *f, const char *ns, bool purge)
     return apply(f, in);
 }
 
+START_TEST(variables_keep_their_namespace)
+{
+    struct fx *f = fx_new();
+    struct root_key k = {.key_id = "k1", .state = "active"};
+    struct sealed_variable v = {.namespace = "team", .path = "a", .key_id = "k1"};
+    struct intent_variable_apply put = {.op = "set", .variable = &v},
+                                 del = {.op = "delete", .variable = &v};
+    make_pools(f);
+    apply(f, &(struct intent){.root_key_upsert = &(struct intent_root_key_upsert){.key = &k}});
+    ck_assert_int_eq(apply(f, &(struct intent){.variable_apply = &put})->err.code, -ERR_INVALID);
+    put_namespace(f, "team");
+    ck_assert_int_eq(apply(f, &(struct intent){.variable_apply = &put})->err.code, 0);
+    const struct err *e = &delete_namespace(f, "team")->err;
+    ck_assert_int_ne(e->code, 0);
+    ck_assert_ptr_nonnull(strstr(
+        e->text, "namespace \"team\" has variables associated with it in regions: [global]"));
+    apply(f, &(struct intent){.variable_apply = &del});
+    ck_assert_int_eq(delete_namespace(f, "team")->err.code, 0);
+    fx_free(f);
+}
+END_TEST
+
 START_TEST(an_older_state_gets_the_namespaces_of_its_jobs)
 {
     struct fx *f = fx_new();
@@ -238,7 +260,7 @@ START_TEST(node_pools_of_a_namespace)
 }
 END_TEST
 
-TEST_SUITE("fsm-namespace", an_older_state_gets_the_namespaces_of_its_jobs,
+TEST_SUITE("fsm-namespace", variables_keep_their_namespace, an_older_state_gets_the_namespaces_of_its_jobs,
            a_state_with_pools_gets_the_default_namespace, a_namespace_in_use_is_not_deleted,
            a_deletion_races_with_a_registration, limits_of_a_namespace,
            drivers_and_networks_are_allowed_and_denied, node_pools_of_a_namespace)

@@ -229,6 +229,37 @@ START_TEST(a_task_reads_its_own)
 }
 END_TEST
 
+/* A task that waits for its variable is told of that one, and of no other. */
+START_TEST(a_task_is_told_of_news)
+{
+    struct world *w = world_open(tmp_dir());
+
+    node_up(w);
+    rotate(w, false);
+    await_eval(w, run_job(w, the_job(w, "web", 1))->eval_id);
+    put(w, "nomad/jobs/web", "old");
+    struct alloc_variable_request req = {allocs_of(w, "web")->allocations.v[0]->id, "server",
+                                         "nomad/jobs/web"};
+    const struct variable_response *now =
+        NODE_CALL(w, RPC_ALLOC_GET_VARIABLE, variable_response, &req);
+    struct answer a = {.w = w};
+    const struct rpc_envelope env = {.node_id = node_id,
+                                     .node_secret = node_secret,
+                                     .min_index = now->meta->index,
+                                     .wait = 20 * NS_PER_S};
+    const struct rpc_request q = {RPC_ALLOC_GET_VARIABLE, &req, &env, 30000, NULL};
+    rpc_send(w->rpc, &q, answered, &a);
+    put(w, "nomad/jobs", "other");
+    put(w, "nomad/jobs/web/web", "other");
+    ck_assert(!a.done);
+    put(w, "nomad/jobs/web", "new");
+    ck_assert(loop_run_until(w->loop, &a.done, 10000));
+    now = a.resp;
+    ck_assert_str_eq(now->variable->items.v[0].v, "new");
+    world_close(w);
+}
+END_TEST
+
 /* --- identities --- */
 
 static const char *
@@ -444,5 +475,5 @@ START_TEST(hostile_identities)
 END_TEST
 
 TEST_SUITE_TIMEOUT("vars", 60, written_read_and_deleted, refusals, nothing_is_stored_in_clear,
-                   a_task_reads_its_own, a_task_calls_as_itself,
+                   a_task_reads_its_own, a_task_is_told_of_news, a_task_calls_as_itself,
                    hostile_identities)
