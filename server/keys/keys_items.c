@@ -10,8 +10,7 @@
 #include "common/str.h"
 #include "server/keys/keys.h"
 
-/* The text has keys and values, and some bytes for each. */
-enum { TEXT_MAX = 2 * VAR_BYTES_MAX + 16 * VAR_ITEMS_MAX, ITEMS_BUDGET = 4 << 20 };
+enum { HEAD_BYTES = 5 /* of a key or value, at most */, ITEMS_BUDGET = 4 << 20 };
 
 static struct slice
 about_variable(const void *ctx, const char *key_id, const struct sealed_variable *v)
@@ -45,9 +44,12 @@ keys_seal_items(const void *ctx, const struct key *k, const struct str_map *item
                 struct sealed_variable *v)
 {
     const struct variable_items all = {.items = *items};
-    struct buf b = BUF_INIT(TEXT_MAX);
+    size_t most = 4 * HEAD_BYTES;
 
-    buf_reserve(&b, TEXT_MAX); /* so that no copy is left when it grows */
+    for (size_t i = 0; i < items->n; i++)
+        most += strlen(items->v[i].k) + strlen(str_or(items->v[i].v, "")) + 2 * HEAD_BYTES;
+    struct buf b = BUF_INIT(most);
+    buf_reserve(&b, most); /* so that no copy is left when it grows */
     mp_encode(&b, &type_variable_items, &all);
     ASSERT(buf_error(&b) == 0);
     seal_text(ctx, k, SLICE(b.data, b.len), v);
