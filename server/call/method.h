@@ -150,6 +150,7 @@ struct write_row {
      * never. */
     bool (*again)(const struct write *w);
     bool here; /* prepare() runs on the loop: it does not grow with job, fleet or state */
+    bool (*small)(const void *req); /* the same of this request; NULL: of none */
 };
 
 /* The object of that id, owned by w->ctx; NULL: there is none where the caller may. */

@@ -179,7 +179,8 @@ write_begin(struct call *c)
 {
     c->writing.proposed = c->writing.written = false;
     call_enter(c, CALL_WORKING);
-    if (c->writing.row->here) {
+    const struct write_row *row = c->writing.row;
+    if (row->here || (row->small != NULL && row->small(c->req))) {
         write_prepare(c);
         write_prepared(c);
     } else {

@@ -17,6 +17,8 @@
 #include "server/leader/leader.h"
 #include "server/rpc/identity.h"
 
+enum { SMALL_BYTES = 2048 };
+
 #define NOWHERE "variables are in one namespace: name it"
 
 /* --- reads --- */
@@ -336,7 +338,20 @@ reply_apply(struct write *w, uint64_t index, struct fsm_result *res)
         keys_wipe_items(&resp.variable->items);
 }
 
-const struct write_row write_variables_apply = {prepare_apply, reply_apply};
+/* Says whether it is sealed sooner than a worker would be asked. */
+static bool
+apply_is_small(const void *req)
+{
+    const struct variable_apply_request *r = req;
+    size_t n = 0;
+
+    for (size_t i = 0; r->variable != NULL && i < r->variable->items.n; i++)
+        n += strlen(str_or(r->variable->items.v[i].v, ""));
+    return n <= SMALL_BYTES;
+}
+
+const struct write_row write_variables_apply = {
+    .prepare = prepare_apply, .reply = reply_apply, .small = apply_is_small};
 
 /* --- renewals: at the leader, and not written --- */
 
