@@ -219,7 +219,7 @@ ill_start(struct ill *f, int status, const char *check, const char *group)
     struct world_alloc *x = world_add(
         w, "service", "raw_exec", "{\"command\":\"/bin/sleep\",\"args\":[\"1000\"]}",
         mem_printf(w->ctx,
-                   ",\"RestartPolicy\":{\"Attempts\":5,\"Delay\":1,\"Interval\":3600000000000,"
+                   ",\"RestartPolicy\":{\"Attempts\":3,\"Delay\":1,\"Interval\":3600000000000,"
                    "\"Mode\":\"fail\"},\"Services\":[{\"Name\":\"web\",\"Provider\":\"nomad\","
                    "\"AddressMode\":\"auto\",\"Address\":\"127.0.0.1\",\"PortLabel\":\"1\","
                    "\"Checks\":[{\"Name\":\"c\",\"Type\":\"http\",\"Path\":\"/\","
@@ -329,7 +329,7 @@ START_TEST(what_stays_ill_is_restarted)
     ck_assert_uint_eq(restarts(x), before);
     f.status = 500; /* until the policy ends it */
     world_until(&f.w, world_status(x, "failed"));
-    ck_assert_uint_eq(restarts(x), 5);
+    ck_assert_uint_eq(restarts(x), 3);
     http_server_close(f.http);
     ill_stop(&f);
 }
