@@ -50,16 +50,21 @@ fill_need(const struct request *probe, const struct route *r, const char *target
     int rc = acl_need_parse(word, &need, &e);
     ASSERT(rc == 0);
     bool named = need.kind == ACL_NAMESPACE || need.kind == ACL_NODE_POOL ||
-                 need.kind == ACL_HOST_VOLUME;
-    bool space = need.kind == ACL_NAMESPACE && (m == NULL || (m->flags & RPC_NS));
+                 need.kind == ACL_HOST_VOLUME || need.kind == ACL_VARIABLE;
+    bool space = need.kind == ACL_VARIABLE ||
+                 (need.kind == ACL_NAMESPACE && (m == NULL || (m->flags & RPC_NS)));
 
     if (m != NULL && m->id == RPC_JOB_DEREGISTER &&
         str_eq(find_parameter(probe, target, "purge"), "true"))
         word = "submit-job|purge-job";
+    if (m != NULL && m->id == RPC_VARIABLES_APPLY)
+        word = r->verbs & VERB_DELETE ? "variable:destroy" : "variable:write";
     req->need = word;
+    req->path = need.kind == ACL_VARIABLE ? probe->id : NULL;
     req->name = !named ? NULL : space ? req->name : str_or(probe->id, NS_ALL);
     req->rows = m != NULL && m->of != NULL &&
-                (need.kind == ACL_ANY || (named && !space && probe->id == NULL));
+                (need.kind == ACL_ANY ||
+                 (named && (!space || need.kind == ACL_VARIABLE) && probe->id == NULL));
 }
 
 void

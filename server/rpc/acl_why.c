@@ -26,7 +26,7 @@ why_explain(struct read *r, const struct caller *of, const struct acl_need *need
     const char *bad = NULL;
     const struct acl_source *v = acl_sources(r->ctx, &of->policies, &bad);
 
-    why->allowed = req->rows || acl_allows(of->rights, need, req->name, NULL);
+    why->allowed = req->rows || acl_allows(of->rights, need, req->name, req->path);
     if (of->token != NULL && acl_token_ended(of->token, env_wall_ns(server_env(r->s)))) {
         why->allowed = false;
         why->why = "the token has expired";
@@ -45,7 +45,7 @@ why_explain(struct read *r, const struct caller *of, const struct acl_need *need
                               bad);
     } else {
         why->why = mem_printf(r->ctx, "%s%s",
-                              acl_why(r->ctx, v, of->policies.n, need, req->name, NULL),
+                              acl_why(r->ctx, v, of->policies.n, need, req->name, req->path),
                               why->allowed ? "" : say_missing(r->ctx, of));
     }
 }

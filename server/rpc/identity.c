@@ -5,6 +5,8 @@
  */
 #include "server/rpc/identity.h"
 
+#include <string.h>
+
 #include "api/terms.h"
 #include "common/duration.h"
 #include "common/mem.h"
@@ -44,6 +46,84 @@ own_find(struct read *r, struct state_txn *t, const char *alloc_id, const char *
     return 0;
 }
 
+/* --- extra claims of the namespace --- */
+
+/* The things that a claim may name. */
+struct named {
+    const struct own *o;
+    const struct node *node;
+    const char *region;
+};
+
+/* Returns the value of "${name}"; NULL: there is none of that name. */
+static const char *
+claim_value(const struct named *v, const char *name)
+{
+    const struct job *j = v->o->alloc->job;
+    const struct {
+        const char *name, *value;
+    } rows[] = {{"job.region", v->region},
+                {"job.namespace", v->o->ns},
+                {"job.id", v->o->job},
+                {"job.node_pool", j->node_pool},
+                {"group.name", v->o->alloc->task_group},
+                {"alloc.id", v->o->alloc->id},
+                {"task.name", v->o->task->name},
+                {"node.id", v->node->id},
+                {"node.datacenter", v->node->datacenter},
+                {"node.pool", v->node->node_pool},
+                {"node.class", v->node->node_class}};
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (str_eq(rows[i].name, name))
+            return str_or(rows[i].value, "");
+    if (!str_prefix(name, "job.meta."))
+        return NULL;
+    __auto_type meta = map_get(j->meta, name + strlen("job.meta."));
+    return meta != NULL ? str_or(meta->v, "") : NULL;
+}
+
+/* Fills in the values that the text names; others stay as they are written. */
+static const char *
+claim_text(const void *ctx, const struct named *v, const char *text)
+{
+    auto_buf struct buf b = BUF_INIT(JWT_MAX);
+
+    for (const char *end; *text != '\0';) {
+        const char *value = NULL;
+        if (text[0] == '$' && text[1] == '{' && (end = strchr(text, '}')) != NULL)
+            value = claim_value(v, mem_strndup(ctx, text + 2, (size_t)(end - text) - 2));
+        if (value != NULL) {
+            buf_puts(&b, value);
+            text = end + 1;
+        } else {
+            buf_putc(&b, *text++);
+        }
+    }
+    return mem_strdup(ctx, buf_str(&b));
+}
+
+/* The claims that the namespace requires, and those of its optional ones that the identity names.
+ */
+static const struct str_map *
+extra_claims(struct read *r, struct state_txn *t, const struct own *o,
+             const struct workload_identity *w)
+{
+    const struct namespace *ns = state_namespace(t, r->ctx, o->ns);
+    struct named v = {o, state_node(t, r->ctx, r->node->id), server_cfg(r->s)->region};
+    struct str_map *all = mem_new(r->ctx, struct str_map);
+
+    for (size_t i = 0; ns != NULL && i < ns->required_extra_claims.n; i++)
+        str_map_set(r->ctx, all, ns->required_extra_claims.v[i].k,
+                    claim_text(r->ctx, &v, str_or(ns->required_extra_claims.v[i].v, "")));
+    for (size_t i = 0; ns != NULL && i < w->extra_claims.n; i++) {
+        __auto_type row = map_get(ns->optional_extra_claims, str_or(w->extra_claims.v[i], ""));
+        if (row != NULL)
+            str_map_set(r->ctx, all, row->k, claim_text(r->ctx, &v, str_or(row->v, "")));
+    }
+    return all;
+}
+
 /* --- signing --- */
 
 /* The block of that name; the default identity has one without being written. */
@@ -73,8 +153,9 @@ identity_reject(struct alloc_identities_response *resp, const struct identity_re
 }
 
 static void
-identity_sign(struct read *r, const struct key *k, const struct identity_request *q,
-              const struct own *o, struct alloc_identities_response *resp)
+identity_sign(struct read *r, struct state_txn *t, const struct key *k,
+              const struct identity_request *q, const struct own *o,
+              struct alloc_identities_response *resp)
 {
     const struct env *env = server_env(r->s);
     const struct server_config *cfg = server_cfg(r->s);
@@ -98,7 +179,8 @@ identity_sign(struct read *r, const struct key *k, const struct identity_request
                                  .group = o->alloc->task_group,
                                  .task = o->task->name,
                                  .alloc = o->alloc->id,
-                                 .identity = name};
+                                 .identity = name,
+                                 .extra = extra_claims(r, t, o, w)};
     struct signed_identity *s = type_new(resp, &type_signed_identity);
     s->jwt = jwt_sign(s, k, &c);
     if (s->jwt == NULL) {
@@ -130,7 +212,7 @@ sign_run(struct read *r, struct state_txn *t, struct err *e)
         if (own_find(r, t, q->alloc_id, q->task, &o, &why) < 0)
             identity_reject(resp, q, why.text);
         else
-            identity_sign(r, k, q, &o, resp);
+            identity_sign(r, t, k, q, &o, resp);
     }
     key_unref(k);
     r->index = state_index(t, r->row->tables);

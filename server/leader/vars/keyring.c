@@ -33,7 +33,8 @@ struct look {
     uint64_t gen;
     int64_t now;
     char id[UUID_TEXT]; /* of a key that is made */
-    struct intent in;   /* nothing is set: there is nothing to do */
+    struct intent in;   /* nothing is set: there is nothing to do, */
+    int64_t next;       /* but at that time; 0: at none */
     struct err e;
 };
 
@@ -108,8 +109,10 @@ look_at_key(struct look *x, struct state_txn *t, const struct root_key *k)
     const struct agent_server *a = server_cfg(x->r->l->s)->agent;
     int64_t kept = a->root_key_rotation_threshold + a->root_key_gc_threshold;
 
-    if (str_eq(k->state, KEY_PREPUBLISHED))
+    if (str_eq(k->state, KEY_PREPUBLISHED)) {
+        x->next = x->next == 0 || k->publish_time < x->next ? k->publish_time : x->next;
         return k->publish_time <= x->now && look_publishes(x, k);
+    }
     if (str_eq(k->state, KEY_REKEYING))
         return look_rekeys(x, t, k);
     return str_eq(k->state, KEY_INACTIVE) && x->now - k->create_time > kept &&
@@ -193,11 +196,14 @@ look_written(void *arg, const struct err *e, uint64_t index, struct fsm_result *
     look_ends(arg, e == NULL ? 0 : RETRY_MS);
 }
 
+/* Returns the time until the next look, which is sooner where a key is to be active before. */
 static int64_t
-look_interval_ms(const struct keyring *r)
+look_interval_ms(const struct look *x)
 {
-    int64_t ms = server_cfg(r->l->s)->agent->root_key_gc_interval / NS_PER_MS;
+    int64_t ms = server_cfg(x->r->l->s)->agent->root_key_gc_interval / NS_PER_MS;
+    int64_t next = (x->next - x->now) / NS_PER_MS;
 
+    ms = x->next != 0 && next < ms ? next : ms;
     return ms > INTERVAL_MIN_MS ? ms : INTERVAL_MIN_MS;
 }
 
@@ -216,7 +222,7 @@ look_done(void *arg)
     if (x->e.code == 0 && any)
         server_propose(x->r->l->s, &x->in, HOME_LOOP, look_written, x);
     else
-        look_ends(x, x->e.code != 0 ? RETRY_MS : look_interval_ms(x->r));
+        look_ends(x, x->e.code != 0 ? RETRY_MS : look_interval_ms(x));
 }
 
 static void

@@ -181,6 +181,27 @@ START_TEST(nothing_is_stored_in_clear)
 }
 END_TEST
 
+START_TEST(a_published_key_becomes_active)
+{
+    struct world *w = world_open(tmp_dir());
+    const char *first = rotate(w, false);
+    struct keyring_rotate_request req = {.publish_time = clock_wall_ns() + NS_PER_S};
+    const char *next = CALL(w, RPC_KEYRING_ROTATE, keyring_rotate_response, &req)->key->key_id;
+
+    ck_assert_str_eq(key_state(w, next), KEY_PREPUBLISHED);
+    ck_assert_str_eq(key_state(w, first), KEY_ACTIVE);
+    for (int64_t end = clock_mono_ns() + 30 * NS_PER_S; clock_mono_ns() < end;)
+        if (str_eq(key_state(w, next), KEY_ACTIVE))
+            break;
+    ck_assert_str_eq(key_state(w, next), KEY_ACTIVE);
+    ck_assert_int_ge(clock_wall_ns(), req.publish_time);
+    ck_assert_str_eq(key_state(w, first), KEY_INACTIVE);
+    req.full = true;
+    ck_assert_ptr_null(call(w, RPC_KEYRING_ROTATE, &req)); /* they do not go together */
+    world_close(w);
+}
+END_TEST
+
 /* --- by tasks --- */
 
 static const void *
@@ -271,6 +292,20 @@ sign(struct world *w, const char *alloc, const char *task)
         NODE_CALL(w, RPC_ALLOC_SIGN_IDENTITIES, alloc_identities_response, &req);
 
     return r->signed_.n == 1 ? r->signed_.v[0]->jwt : NULL;
+}
+
+/* The payload of the token has the text. */
+static void
+claims_are(struct world *w, const char *token, const char *text)
+{
+    const char *from = strchr(token, '.') + 1;
+    size_t n = strcspn(from, "."), whole = (n + 3) / 4 * 4, len = 0;
+    char *b64 = mem_array(w, char, whole + 1), *out = mem_array(w, char, whole + 1);
+
+    for (size_t i = 0; i < whole; i++)
+        b64[i] = i >= n ? '=' : from[i] == '-' ? '+' : from[i] == '_' ? '/' : from[i];
+    ck_assert_int_eq(base64_decode(b64, whole, (uint8_t *)out, &len), 0);
+    ck_assert_msg(strstr(out, text) != NULL, "%s is not in %s", text, out);
 }
 
 static int
@@ -388,9 +423,17 @@ START_TEST(a_task_calls_as_itself)
 {
     const char *token, *id;
     struct world *w = acl_world(&token, &id);
-    const char *jwt = sign(w, id, "server");
+    const struct rpc_envelope manager = {.auth_token = token};
+    struct namespace ns = {.name = "default"}, *one_ns = &ns;
+    struct namespace_upsert up_ns = {{&one_ns, 1}};
 
+    str_map_set(w, &ns.required_extra_claims, "who", "${task.name}@${job.id} ${job.meta.none} \"$");
+    str_map_set(w, &ns.optional_extra_claims, "not", "asked for");
+    (void)CALL_WITH(w, RPC_NAMESPACE_UPSERT, write_response, &up_ns, &manager);
+    const char *jwt = sign(w, id, "server");
     ck_assert_ptr_nonnull(jwt);
+    claims_are(w, jwt, "\"extra_claims\":{\"who\":\"server@web ${job.meta.none} \\\"$\"}}");
+    claims_are(w, jwt, "\"sub\":\"global:default:web:web:server:default\"");
     ck_assert_ptr_null(sign(w, id, "none"));
     ck_assert_ptr_null(sign(w, node_id, "server"));
     put_as(w, token, "nomad/jobs/web/web/server");
@@ -475,5 +518,6 @@ START_TEST(hostile_identities)
 END_TEST
 
 TEST_SUITE_TIMEOUT("vars", 60, written_read_and_deleted, refusals, nothing_is_stored_in_clear,
+                   a_published_key_becomes_active,
                    a_task_reads_its_own, a_task_is_told_of_news, a_task_calls_as_itself,
                    hostile_identities)
