@@ -130,11 +130,14 @@ void
 collect_merge(struct run *r, struct gv *dst, struct gv src, bool over)
 {
     run_enter(r);
-    if (!dst->map)
-        *dst = gv_map_new(r, &gv_map_any);
     for (size_t i = 0; i < gv_len(src); i++) {
+        if (!dst->map)
+            *dst = gv_map_new(r, &gv_map_any);
         struct gv k = src.map->v[i].k, v = src.map->v[i].v, *old = gv_map_find(dst->map, k);
-        if (old && old->t == &gv_map_any && v.t == &gv_map_any)
+        if (gv_is_nil(v)) {
+            if (over)
+                gv_map_put(r, dst->map, k, v);
+        } else if (old && old->t == &gv_map_any && v.t == &gv_map_any)
             collect_merge(r, old, v, over);
         else if (!old || !gv_truth(*old) || (over && gv_truth(v)))
             gv_map_put(r, dst->map, k, v);

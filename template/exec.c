@@ -228,6 +228,8 @@ struct_field(struct run *r, const char *name, struct gv v, bool has_args)
         run_fail(r, "can't evaluate field %s in type %s", name, static_type(v));
     if (v.obj == NULL && !v.t->pointer)
         return GV_LIT("");
+    if (v.obj && name[0] >= 'a' && name[0] <= 'z')
+        run_fail(r, "%s is an unexported field of struct type %s", name, static_type(v));
     if (v.obj == NULL)
         run_fail(r, "nil pointer evaluating %s.%s", static_type(v), name);
     if (has_args)

@@ -10,6 +10,10 @@
 #include "common/mem.h"
 #include "common/str.h"
 
+/* No value has it: options of a library, which a template cannot make. */
+static const struct gv_type option_type = {GV_ERROR, 0,    "func(*mergo.Config)", NULL, NULL,
+                                           NULL,     false};
+
 const struct gv_type *
 function_type(char letter)
 {
@@ -34,19 +38,23 @@ function_type(char letter)
         return &gv_map_any;
     case 't':
         return &gv_map_string;
+    case 'F':
+        return &option_type;
     default:
         return &gv_value;
     }
 }
 
-static const struct function *const task_tables[] = {functions_go, functions_text, functions_math,
-                                                     functions_ask,  functions_data};
+static const struct function *const task_tables[] = {
+    functions_go,         functions_text,       functions_math,        functions_ask,
+    functions_data,       functions_sprig_text, functions_sprig_lists, functions_sprig_numbers,
+    functions_sprig_case, functions_semver,     functions_url};
 
 /* --- names that are refused --- */
 
 #define VARIABLES "use nomadVar, with the values in a variable: \"paddock var put PATH KEY=VALUE\""
 #define SERVICES "use nomadService, with services of provider \"nomad\""
-#define SAME "a template gives the same text each time"
+#define CHANCE "gives another text each time"
 
 static const struct {
     const char *name, *asks, *instead;
@@ -76,6 +84,31 @@ static const struct {
     {"secrets", "asks Vault", "use nomadVarList"},
     {"pkiCert", "asks Vault", VARIABLES},
     {"sockaddr", "asks the machine for its addresses", "use env \"NOMAD_IP_<label>\""},
+    {"sprig_bcrypt", CHANCE, VARIABLES},
+    {"sprig_encryptAES", CHANCE, VARIABLES},
+    {"sprig_genCA", CHANCE, VARIABLES},
+    {"sprig_genCAWithKey", CHANCE, VARIABLES},
+    {"sprig_genPrivateKey", CHANCE, VARIABLES},
+    {"sprig_genSelfSignedCert", CHANCE, VARIABLES},
+    {"sprig_genSelfSignedCertWithKey", CHANCE, VARIABLES},
+    {"sprig_genSignedCert", CHANCE, VARIABLES},
+    {"sprig_genSignedCertWithKey", CHANCE, VARIABLES},
+    {"sprig_htpasswd", CHANCE, VARIABLES},
+    {"sprig_randInt", CHANCE, VARIABLES},
+    {"sprig_shuffle", CHANCE, VARIABLES},
+    {"sprig_ago", "works with times of the machine's zone", "use timestamp"},
+    {"sprig_mustDateModify", "works with times of the machine's zone", "use timestamp"},
+    {"sprig_must_date_modify", "works with times of the machine's zone", "use timestamp"},
+    {"sprig_mustToDate", "works with times of the machine's zone", "use timestamp"},
+    {"sprig_toDate", "works with times of the machine's zone", "use timestamp"},
+    {"sprig_unixEpoch", "works with times of the machine's zone", "use timestamp"},
+    {"sprig_buildCustomCert", "works with private keys", VARIABLES},
+    {"sprig_decryptAES", "works with private keys", VARIABLES},
+    {"sprig_derivePassword", "works with private keys", VARIABLES},
+    {"spew_dump", "shows memory of Go's", "use printf \"%#v\""},
+    {"spew_printf", "shows memory of Go's", "use printf \"%#v\""},
+    {"spew_sdump", "shows memory of Go's", "use printf \"%#v\""},
+    {"spew_sprintf", "shows memory of Go's", "use printf \"%#v\""},
 };
 
 static bool

@@ -9,8 +9,8 @@
 
 /* Arguments are of the types that `params` says, a letter each:
  *   s string, i int, I int64, f float64, b bool, a interface{}, v a value of any kind or none,
- *   l []interface{}, S []string, m map[string]interface{}, t map[string]string
- * A dot at the end: the last may come any number of times. The result never fails: run_fail(). */
+ *   l []interface{}, S []string, m map[string]interface{}, t map[string]string, F an option
+ * A dot at the end: the last may come any number of times. A function fails by run_fail(). */
 typedef struct gv function_fn(struct run *r, struct gv *a, size_t n);
 
 struct function {
@@ -22,7 +22,8 @@ struct function {
 
 /* NULL at the end of each table. */
 extern const struct function functions_go[], functions_text[], functions_math[], functions_ask[],
-    functions_data[];
+    functions_data[], functions_sprig_case[], functions_sprig_lists[], functions_sprig_numbers[],
+    functions_sprig_text[], functions_semver[], functions_url[];
 extern const struct function function_disabled;
 
 /* NULL: unknown, or refused with words in e. */

@@ -9,11 +9,11 @@
 
 #include "common/mem.h"
 #include "template/fmt.h"
-#include "template/funcs.h"
 #include "template/func/gotime.h"
-#include "template/limits.h"
 #include "template/func/nomad.h"
 #include "template/func/strs.h"
+#include "template/funcs.h"
+#include "template/limits.h"
 
 /* --- questions --- */
 

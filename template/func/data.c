@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "template/fmt.h"
-#include "template/funcs.h"
 #include "template/func/json.h"
 #include "template/func/strs.h"
 #include "template/func/toml.h"
 #include "template/func/yaml.h"
+#include "template/funcs.h"
 
 /* --- JSON --- */
 
@@ -166,7 +166,7 @@ const struct function functions_data[] = {
     {"toYAML", fn_to_yaml, "a", FUNCTION_PLAIN},
     {"toTOML", fn_to_toml, "a", FUNCTION_PLAIN},
     {"explodeMap", fn_explode_map, "m", FUNCTION_PLAIN},
-    {"mergeMap", fn_merge_map, "mm", FUNCTION_PLAIN},
+    {"mergeMap", fn_merge_map, "mmF.", FUNCTION_PLAIN},
     {"mergeMapWithOverride", fn_merge_map_over, "mm", FUNCTION_PLAIN},
     {NULL, NULL, NULL, FUNCTION_PLAIN},
 };

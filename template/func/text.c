@@ -7,11 +7,11 @@
 
 #include "common/mem.h"
 #include "template/fmt.h"
-#include "template/funcs.h"
 #include "template/func/hash.h"
 #include "template/func/regexp.h"
-#include "template/strconv.h"
 #include "template/func/strs.h"
+#include "template/funcs.h"
+#include "template/strconv.h"
 
 /* --- whether it is in there --- */
 
@@ -395,7 +395,7 @@ loop_bound(struct run *r, struct gv v)
         return v.i;
     if (gv_kind(v) == GV_STRING)
         return fn_parse_int(r, &v, 1).i;
-    run_fail(r, "loop: bad argument type: %s", gv_type_name(v));
+    run_fail(r, "loop: bad argument type: %s", gv_none(v) ? "<nil>" : gv_type_name(v));
 }
 
 static struct gv

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "template/func/strs.h"
 #include "template/rune.h"
 #include "template/strconv.h"
-#include "template/func/strs.h"
 
 enum { WIDTH = 80, STEP = 2 };
 

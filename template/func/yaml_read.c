@@ -7,11 +7,11 @@
  */
 #include <string.h>
 
+#include "template/func/strs.h"
+#include "template/func/yaml.h"
 #include "template/limits.h"
 #include "template/rune.h"
 #include "template/strconv.h"
-#include "template/func/strs.h"
-#include "template/func/yaml.h"
 
 struct anchor {
     struct gv name, v;

@@ -40,6 +40,10 @@ var edges = map[byte][]string{
 	'b': {`""`, `"aGVsbG8="`, `"aGVsbG8"`, `"YQ=="`, `"YQ="`, `"YQ"`, `"!!!!"`, `"YWJj"`, `"YWJj\nZGVm"`, `"_-8="`, `"+/8="`, `"YQ==x"`, `"A"`, `"AA=A"`, `"===="`},
 	'x': {`""`, `"a"`, `"a+"`, `"^a"`, `"(a)(b)?"`, `"[a-z]+"`, `"\\d+"`, `"(?i)HELLO"`, `"x*"`, `"(\\w+) (\\w+)"`, `"\\s"`, `"o."`, `"(?P<first>\\w)"`, `","`, `"é|ö"`, `"$"`},
 	'j': {`""`, `"null"`, `"true"`, `"1"`, `"-1.5e3"`, `"\"s\""`, `"[1,2"`, `"{}"`, `"{\"a\":1,\"a\":2}"`, `"{\"a\"}"`, `"[1,]"`, `"{a:1}"`, `"nul"`, `"1 2"`, `"\"\\u00e9\\ud83d\\ude00\""`, `"\"\\x\""`, `"\"a"`, `" [ ] "`, `"01"`, `"1."`, `"[1 2]"`, `"{\"a\":1,}"`, `"{\"a\" 1}"`, `"-"`, `"\"\t\""`, `"[[[]]]"`, `"12345678901234567890"`, `"é"`, `"{\"b\":[null,{}],\"a\":\"\\/\\n\"}"`, `"]"`, `"1e999"`, `"tru"`, `"trux"`, `"{1:2}"`, `"  "`},
+	'c': {`"1.2.3"`, `">= 1.2, < 2"`, `"~1.2"`, `"^1.2.3"`, `"^0.2.3"`, `"^0"`, `"1.x"`, `"*"`, `"!=1.2"`, `"!= 1.2.3"`, `"1.2 - 2.0"`, `">1"`, `"<=1.2"`, `"<2.0.0-0"`, `">= 1 || < 0.5"`, `"~> 1.2.3"`, `"=1.2"`, `"bad"`, `""`, `">1.2.3-alpha"`, `"> x"`, `"1.2.3 2"`, `"^1.2-beta"`, `"v1.2"`, `"=> 1.2"`, `"1.2.3,"`, `"~0"`, `"!=1"`, `"!=1.2.x"`, `"<1.2"`},
+	'v': {`"1.2.3"`, `"v1.2.4"`, `"1.2"`, `"1"`, `"2.0.0"`, `"0.2.9"`, `"0.3.0"`, `"1.2.3-beta.1"`, `"1.2.3-alpha"`, `"1.2.3+build"`, `"1.3.0-rc.1+x.y"`, `"a.b"`, `""`, `"1.2.3.4"`, `"01.2.3"`, `"1.2.3-01"`, `"99999999999999999999.1"`, `"1.2.0"`, `"0.0.1"`},
+	'u': {`"http://u:p@h.example:80/p/q?x=1&y#f"`, `"https://h/"`, `"h/p"`, `"/abs"`, `"//h/p"`, `"mailto:a@b"`, `"http://[::1]:80/x"`, `""`, `":x"`, `"http://h:port/"`, `"a:b"`, `"http://h/%41%zz"`, `"http://h/%41"`, `"HTTP://H/é"`, `"?q"`, `"#f"`, `"x y"`, `"1:2"`, `"http://h?x=1"`},
+	'U': {`(sprig_dict "scheme" "http" "host" "h" "path" "/p")`, `(sprig_dict "host" "h:1" "path" "p q" "query" "a=b" "fragment" "f g" "userinfo" "u:p" "scheme" "ftp")`, `(sprig_dict "path" "a:b/c")`, `(sprig_dict "scheme" "mailto" "opaque" "a@b")`, `(sprig_dict "scheme" 1)`, `(sprig_dict)`, `(sprig_dict "path" "/a?b")`, `(sprig_dict "scheme" "file" "path" "/x")`},
 	'y': {`""`, `"a: 1"`, `"a: [1, 2, {b: c}]\nd:\n  - x\n  - y: z\n"`, `"- 1\n- two\n- 3.5\n- true\n- ~\n- null\n- 'q'\n"`, `"a: 'it''s'\nb: \"x\\ny\"\n"`, `"x"`, `"1: a\n2: b"`, `"a: |\n  line1\n  line2\nb: >\n  f1\n  f2\n"`, `"a: &x 1\nb: *x"`, `"a: 2001-01-01"`, `"a: yes\nb: no\nc: on\nd: off\n"`, `"a: 0x1F\nb: 017\nc: 1e3\nd: 1_000\ne: .5\nf: .inf\n"`, `"{a: b, c: [d]}"`, `"# only\n"`, `"a:\n  b:\n    c: 1\n"`, `"---\na: 1\n"`, `"a: b: c"`, `"[1, 2"`, `"a:\n- 1\n- 2\n"`, `"a: \"\\u00e9\""`, `"a: !!str 1"`, `"k: \nl: ''\n"`},
 }
 
@@ -57,7 +61,9 @@ var extra = []string{
 	`{{scratch.Set "a" 1}}{{scratch.Get "a"}}{{scratch.Key "a"}}{{scratch.Key "b"}}{{scratch.SetX "a" 2}}{{scratch.Get "a"}}`, `{{scratch.MapSet "m" "b" 1}}{{scratch.MapSet "m" "a" "x"}}{{scratch.MapSetX "m" "a" "y"}}{{scratch.MapValues "m"}}{{range $k, $v := scratch.Get "m"}}{{$k}}={{$v}} {{end}}`, `{{scratch.Set "a" 1}}{{scratch.MapSet "a" "b" 1}}`, `{{scratch.Get "nope"}}{{scratch.MapValues "nope"}}`, `{{scratch.Nope}}`, `{{scratch.Get}}`, `{{scratch.Set "a"}}`,
 	`{{range loop 3}}{{.}}{{end}}{{range loop 1 4}}{{.}},{{end}}{{range $i, $x := loop 5 7}}{{$i}}:{{$x} }{{end}}`, `{{range $i, $x := loop 5 7}}{{$i}}:{{$x}} {{end}}`, `{{loop}}`, `{{loop 1 2 3}}`, `{{loop 2}}`, `{{range loop "2" "4"}}{{.}}{{end}}`, `{{loop "x"}}`, `{{loop true}}`, `{{len (loop 3)}}`,
 	`{{plugin "x"}}`, `{{writeToFile "a" "b" "c" "0644" "d"}}`, `{{.}}`, `{{.x}}`, `{{.x.y}}`, `{{$.x}}`, `{{with .}}a{{else}}b{{end}}`, `{{range .}}a{{else}}b{{end}}`, `{{(sprig_dict).a}}`, `{{(parseJSON "{}").a.b}}`, `{{(splitToMap "," "=" "a=1").b}}|`,
-	`{{key "a"}}`, `{{ "3" | parseInt | add 2 }} {{ 10 | divide 2 }} {{ subtract 2 5 }}`, `{{divide 0 1}}`, `{{modulo 0 1}}`, `{{divide 0.0 1}}`, `{{add "a" 1}}`, `{{add 1 nil}}`, `{{timestamp "unix" "x"}}`, `{{mergeMap 1 2}}`, `{{byTag 1}}`, `{{byPort "x"}}`, `{{byTag nil}}`, `{{toTOML (parseJSON "{\"a\":null}")}}`, `{{toTOML 1}}`, `{{toTOML (parseJSON "[]")}}`,
+	`{{sprig_keys (sprig_dict "k" 1)}} {{sprig_values (sprig_dict "k" 1)}} {{sprig_keys (sprig_dict "b" 1 "a" 2) | sprig_sortAlpha}} {{sprig_keys}} {{sprig_keys nil}} {{sprig_values nil}}`,
+	`{{with sprig_semver "v1.2.3-rc.1+b"}}{{.Major}}.{{.Minor}}.{{.Patch}} {{.Prerelease}} {{.Metadata}} {{.Original}} {{.}} {{.String}} {{.Nope}}{{end}}`, `{{$d := sprig_dict "a" 1}}{{$_ := sprig_set $d "b" 2}}{{$d}} {{sprig_hasKey $d "b"}}{{$_ := sprig_unset $d "a"}}{{$d}}`,
+	`{{ "3" | parseInt | add 2 }} {{ 10 | divide 2 }} {{ subtract 2 5 }}`, `{{divide 0 1}}`, `{{modulo 0 1}}`, `{{divide 0.0 1}}`, `{{add "a" 1}}`, `{{add 1 nil}}`, `{{timestamp "unix" "x"}}`, `{{mergeMap 1 2}}`, `{{byTag 1}}`, `{{byPort "x"}}`, `{{byTag nil}}`, `{{toTOML (parseJSON "{\"a\":null}")}}`, `{{toTOML 1}}`, `{{toTOML (parseJSON "[]")}}`,
 	`{{range $k, $v := parseYAML "b: 1\na: 2\n"}}{{$k}}={{$v}};{{end}}{{(parseYAML "b: {c: d}").b.c}}{{printf "%T" (parseYAML "b: {c: d}")}}`, `{{parseJSON "{\"a\":{\"b\":1}}" | toYAML}}`, `{{parseYAML "a: [x, {y: z}]" | toJSON}}`,
 }
 
@@ -110,7 +116,7 @@ func calls(r *rand.Rand, name, params string, n int) {
 var left = map[string]bool{"shuffle": true, "genPrivateKey": true, "genCA": true, "genCAWithKey": true, "genSelfSignedCert": true, "genSelfSignedCertWithKey": true,
 	"genSignedCert": true, "genSignedCertWithKey": true, "bcrypt": true, "htpasswd": true, "encryptAES": true, "decryptAES": true, "derivePassword": true, "buildCustomCert": true,
 	"randInt": true, "ago": true, "date": true, "dateInZone": true, "dateModify": true, "date_in_zone": true, "date_modify": true, "mustDateModify": true, "must_date_modify": true,
-	"toDate": true, "mustToDate": true, "unixEpoch": true, "htmlDate": true, "htmlDateInZone": true, "now": true, "hello": true, "randBytes": true, "osBase": false, "durationRound": false}
+	"toDate": true, "mustToDate": true, "unixEpoch": true, "htmlDate": true, "htmlDateInZone": true, "now": true, "hello": true, "randBytes": true, "keys": true, "values": true, "osBase": false, "durationRound": false}
 
 func letter(t reflect.Type, name string, i int) byte {
 	switch t.Kind() {
@@ -121,6 +127,15 @@ func letter(t reflect.Type, name string, i int) byte {
 		if name == "b64dec" || name == "b32dec" {
 			return 'b'
 		}
+		if strings.HasPrefix(name, "semver") {
+			if name == "semverCompare" && i == 0 {
+				return 'c'
+			}
+			return 'v'
+		}
+		if strings.HasPrefix(name, "url") {
+			return 'u'
+		}
 		if strings.Contains(name, "romJson") {
 			return 'j'
 		}
@@ -128,6 +143,9 @@ func letter(t reflect.Type, name string, i int) byte {
 	case reflect.Int, reflect.Int64:
 		return 'i'
 	case reflect.Map:
+		if name == "urlJoin" {
+			return 'U'
+		}
 		return 'm'
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.String {
