@@ -10,9 +10,9 @@
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/rand.h>
 
 #include "common/mem.h"
+#include "common/random.h"
 
 enum {
     BLOCK = 16,
@@ -110,7 +110,8 @@ seal(const uint8_t key[SEAL_KEY], struct slice about, struct slice text, uint8_t
     uint8_t *out = ret + SEAL_NONCE;
     int len = 0;
 
-    ASSERT(text.n <= INT_MAX && RAND_bytes(ret, SEAL_NONCE) == 1);
+    ASSERT(text.n <= INT_MAX);
+    rand_bytes(ret, SEAL_NONCE);
     EVP_CIPHER_CTX *c = cipher_new(key, ret, about, true);
     ASSERT(text.n == 0 || EVP_EncryptUpdate(c, out, &len, text.p, (int)text.n) == 1);
     ASSERT((size_t)len == text.n && EVP_EncryptFinal_ex(c, out + len, &len) == 1 && len == 0);

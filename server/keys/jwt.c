@@ -136,6 +136,12 @@ jwt_sign(const void *ctx, const struct key *k, const struct jwt_claims *c)
     return token;
 }
 
+void
+jwt_signed(void)
+{
+    OPENSSL_thread_stop();
+}
+
 /* --- reading --- */
 
 static BIGNUM *

@@ -24,8 +24,11 @@ struct jwt_claims {
     const struct str_map *extra;                                 /* NULL: none */
 };
 
-/* Returns the token, owned by ctx. */
+/* Returns the token, owned by ctx. Whoever has signed on a worker calls jwt_signed(). */
 char *jwt_sign(const void *ctx, const struct key *k, const struct jwt_claims *c);
+
+/* Lets go of what the thread holds for signing. */
+void jwt_signed(void);
 
 /* Reads a token of ours, signed by a key of the state, begun and not over. Of its claims those are
  * filled in that say who it is; owned by ctx. -ERR_FORBIDDEN. */

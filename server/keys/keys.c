@@ -361,6 +361,7 @@ keys_make(const void *ctx, struct keys *k, const char *id, bool first, struct er
     }
     pthread_mutex_unlock(&k->lock);
     EVP_PKEY_free(rsa);
+    OPENSSL_thread_stop(); /* threads of workers never end */
     if (rc < 0)
         mem_free(row);
     return row;

@@ -215,6 +215,7 @@ sign_run(struct read *r, struct state_txn *t, struct err *e)
             identity_sign(r, t, k, q, &o, resp);
     }
     key_unref(k);
+    jwt_signed();
     r->index = state_index(t, r->row->tables);
     return 0;
 }

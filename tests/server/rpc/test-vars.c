@@ -149,7 +149,8 @@ is_in_files(const char *dir, const char *text)
 
 START_TEST(nothing_is_stored_in_clear)
 {
-    const char *dir = mem_strdup(NULL, tmp_dir());
+    auto_mem void *ctx = mem_ctx("dir");
+    const char *dir = mem_strdup(ctx, tmp_dir());
     struct world *w = world_open(dir);
 
     const char *first = rotate(w, false);
@@ -170,7 +171,7 @@ START_TEST(nothing_is_stored_in_clear)
     ck_assert_str_eq(get(w, "secret"), PLANTED);
     world_close(w);
     /* log and state without the wrapping key yield nothing, and say what is missing */
-    ck_assert_int_eq(unlink(mem_printf(NULL, "%s/server/keyring/wrapping.key", dir)), 0);
+    ck_assert_int_eq(unlink(mem_printf(ctx, "%s/server/keyring/wrapping.key", dir)), 0);
     w = world_open(dir);
     struct variable_request req = {"secret"};
     ck_assert_ptr_null(call(w, RPC_VARIABLES_READ, &req));
