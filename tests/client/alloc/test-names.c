@@ -86,6 +86,27 @@ START_TEST(the_latest_set_is_told_until_it_is_taken)
 }
 END_TEST
 
+START_TEST(what_is_refused_for_good_is_not_sent_again)
+{
+    struct world w;
+    world_start(&w, geteuid());
+    struct world_alloc *x = world_add(&w, "service", "raw_exec", SLEEPS, GROUP_SERVICE);
+    w.fail_names[0] = -ERR_INVALID;
+    world_client(&w);
+    world_until(&w, world_status(x, "running") && world_event(x, "Task hook failed") != NULL);
+    ck_assert_str_eq(world_event(x, "Task hook failed")->display_message,
+                     "services are not registered: not now");
+    bool never = false;
+    loop_run_until(w.loop, &never, 2000); /* others are told again after half a second */
+    ck_assert_uint_eq(w.asked_names, 1);
+    add_task_service(&w, x); /* another set, which may be a better one */
+    world_changed(&w, x);
+    x->a->job->job_modify_index = w.index;
+    world_until(&w, has_names(x, 2));
+    world_stop(&w);
+}
+END_TEST
+
 /* An agent that was away tells the same set, and none that has less. */
 START_TEST(an_agent_that_is_back_tells_the_same)
 {
@@ -207,7 +228,8 @@ START_TEST(of_an_end_by_itself_nothing_is_told)
 END_TEST
 
 TEST_SUITE("names", names_come_with_the_tasks_and_go_before_them,
-           the_latest_set_is_told_until_it_is_taken, an_agent_that_is_back_tells_the_same,
+           the_latest_set_is_told_until_it_is_taken, what_is_refused_for_good_is_not_sent_again,
+           an_agent_that_is_back_tells_the_same,
            an_update_in_place_tells_other_names, a_restart_takes_the_names_of_the_task_alone,
            a_group_whose_service_has_no_port_does_not_start,
            a_node_without_services_starts_no_group_that_has_some, of_an_end_by_itself_nothing_is_told)
