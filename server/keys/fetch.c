@@ -79,7 +79,7 @@ keep_done(void *arg)
     }
 }
 
-/* Says whether a root key of the state is wrapped by it. */
+/* Says whether a root key of the state is wrapped by that key. */
 static bool
 key_is_ours(const struct keys_fetch *f, const char *name)
 {
@@ -161,20 +161,19 @@ static void
 fetch_look(void *arg)
 {
     struct keys_fetch *f = arg;
-    char name[KEYS_WRAPPING_NAME];
+    char name[KEYS_WRAPPING_NAME] = "";
     uint8_t *key = seal_alloc(SEAL_KEY);
     bool here = keys_wrapping(server_keys(f->s), name, key);
-    bool wanted = false;
 
     f->timer = NULL;
     seal_free(key, SEAL_KEY);
-    if (here)
+    if (here && key_is_ours(f, name))
         return;
     auto_mem void *tmp = mem_ctx("look");
     struct state_txn *t = server_read_begin(f->s, tmp);
-    wanted = state_any_row(t, STATE_ROOT_KEYS);
+    bool any = state_any_row(t, STATE_ROOT_KEYS);
     state_read_end(t);
-    if (wanted)
+    if (any) /* and this server cannot unwrap one of them */
         fetch_ask(f);
     else
         fetch_later(f);

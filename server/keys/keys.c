@@ -59,8 +59,8 @@ name_wrapping(const uint8_t key[SEAL_KEY], char name[KEYS_WRAPPING_NAME])
 static void
 set_wrapping(struct keys *k, const uint8_t key[SEAL_KEY])
 {
-    ASSERT(k->wrapping == NULL);
-    k->wrapping = seal_alloc(SEAL_KEY);
+    if (k->wrapping == NULL)
+        k->wrapping = seal_alloc(SEAL_KEY);
     memcpy(k->wrapping, key, SEAL_KEY);
     name_wrapping(key, k->name);
 }
@@ -153,8 +153,8 @@ int
 keys_take_wrapping(struct keys *k, const uint8_t key[SEAL_KEY], struct err *e)
 {
     pthread_mutex_lock(&k->lock);
-    int rc = k->wrapping == NULL ? write_wrapping(k, key, e) : 0;
-    if (rc == 0 && k->wrapping == NULL)
+    int rc = write_wrapping(k, key, e);
+    if (rc == 0)
         set_wrapping(k, key);
     pthread_mutex_unlock(&k->lock);
     return rc;
@@ -224,19 +224,26 @@ about_key(const char *id)
     return SLICE(id, strlen(str_or(id, "")));
 }
 
+/* -ERR_UNAVAILABLE: what `name` names is not here. */
+static int
+check_wrapping(const struct keys *k, const char *id, const char *name, struct err *e)
+{
+    if (k->wrapping != NULL && str_eq(k->name, name))
+        return 0;
+    return err_set(e, -ERR_UNAVAILABLE,
+                   "root key %s is wrapped by key %s, and \"%s\" %s: copy that file of another "
+                   "server of this region (0600), and start this one again",
+                   id, str_or(name, ""), k->path,
+                   k->wrapping == NULL ? "is not there" : "is another one");
+}
+
 static struct key *
 keys_unwrap(const struct keys *k, const struct root_key *row, struct err *e)
 {
     size_t n = row->sealed.n;
 
-    if (k->wrapping == NULL || !str_eq(k->name, row->wrapping)) {
-        err_set(e, -ERR_UNAVAILABLE,
-                "root key %s is wrapped by key %s, and \"%s\" %s: copy that file of another server "
-                "of this region (0600), and start this one again",
-                row->key_id, str_or(row->wrapping, ""), k->path,
-                k->wrapping == NULL ? "is not there" : "is another one");
+    if (check_wrapping(k, row->key_id, row->wrapping, e) < 0)
         return NULL;
-    }
     if (n < SEAL_EXTRA || n > DER_MAX) {
         err_set(e, -ERR_CORRUPT, "root key %s is damaged", row->key_id);
         return NULL;
@@ -337,8 +344,9 @@ make_wrapping(struct keys *k, struct err *e)
 }
 
 struct root_key *
-keys_make(const void *ctx, struct keys *k, const char *id, bool first, struct err *e)
+keys_make(const void *ctx, struct keys *k, struct state_txn *t, const char *id, struct err *e)
 {
+    const struct root_key *active = state_active_key(t, ctx);
     EVP_PKEY *rsa = EVP_RSA_gen(RSA_BITS);
     struct root_key *row = type_new(ctx, &type_root_key);
 
@@ -349,12 +357,9 @@ keys_make(const void *ctx, struct keys *k, const char *id, bool first, struct er
     row->public_n = text_of_number(row, rsa, OSSL_PKEY_PARAM_RSA_N);
     row->public_e = text_of_number(row, rsa, OSSL_PKEY_PARAM_RSA_E);
     pthread_mutex_lock(&k->lock);
-    int rc = k->wrapping == NULL && first ? make_wrapping(k, e) : 0;
-    if (rc == 0 && k->wrapping == NULL)
-        rc = err_set(e, -ERR_UNAVAILABLE,
-                     "\"%s\" is not there: copy that file of another server of this region (0600), "
-                     "and start this one again",
-                     k->path);
+    int rc = active != NULL        ? check_wrapping(k, active->key_id, active->wrapping, e)
+             : k->wrapping == NULL ? make_wrapping(k, e)
+                                   : 0;
     if (rc == 0) {
         row->wrapping = mem_strdup(row, k->name);
         seal_pair(k, rsa, row);

@@ -42,15 +42,15 @@ struct key *keys_get(struct keys *k, struct state_txn *t, const char *id, struct
 struct key *keys_active(struct keys *k, struct state_txn *t, struct err *e);
 void key_unref(struct key *k); /* NULL is fine */
 
-/* Makes a root key that is active; takes a worker a while (RSA). Of the `first` of all the wrapping
- * key is made as well. */
-struct root_key *keys_make(const void *ctx, struct keys *k, const char *id, bool first,
+/* Makes a root key that is active; takes a worker a while (RSA). It is wrapped as those of the
+ * state are; of the first one the wrapping key is made as well. -ERR_UNAVAILABLE. */
+struct root_key *keys_make(const void *ctx, struct keys *k, struct state_txn *t, const char *id,
                            struct err *e);
 
 /* The wrapping key's name, and itself (to be wiped). False: it is not here. */
 bool keys_wrapping(struct keys *k, char name[KEYS_WRAPPING_NAME], uint8_t key[SEAL_KEY]);
-/* Takes and stores the wrapping key of another server, if there is none here. Waits for the disk.
- * -errno. */
+/* Takes and stores the wrapping key of another server, in place of one by which nothing is wrapped.
+ * Waits for the disk. -errno. */
 int keys_take_wrapping(struct keys *k, const uint8_t key[SEAL_KEY], struct err *e);
 
 /* --- variables --- */

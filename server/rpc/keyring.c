@@ -77,8 +77,7 @@ prepare_rotate(struct write *w, struct state_txn *t, struct err *e)
                        "full and publish_time do not go together: a key that is published before "
                        "it is used seals nothing anew");
     up->full = req->full;
-    up->key = keys_make(w->ctx, server_keys(w->s), write_new_id(w),
-                        !state_any_row(t, STATE_ROOT_KEYS), e);
+    up->key = keys_make(w->ctx, server_keys(w->s), t, write_new_id(w), e);
     if (up->key == NULL)
         return e->code;
     if (req->publish_time != 0) {

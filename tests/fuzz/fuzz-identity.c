@@ -35,8 +35,10 @@ begin(void)
 
     ASSERT(mkdtemp(dir) != NULL && state_open(dir, "boot", 64 << 20, &state, &fresh, &e) == 0);
     ASSERT(keys_open(NULL, mem_printf(ctx, "%s/keyring/key", dir), &keys, &e) == 0);
-    struct root_key *row = keys_make(ctx, keys, "k1", true, &e);
-    struct state_txn *t = state_write_begin(state, ctx);
+    struct state_txn *t = state_read_begin(state, ctx);
+    struct root_key *row = keys_make(ctx, keys, t, "k1", &e);
+    state_read_end(t);
+    t = state_write_begin(state, ctx);
     state_put(t, 1, ROOT_KEYS, row);
     state_set_applied(t, 1, 1);
     ASSERT(state_commit(t) == 0);

@@ -41,13 +41,13 @@ struct look {
 /* --- what there is to do; on a worker --- */
 
 static bool
-look_makes(struct look *x, bool first, int64_t publish)
+look_makes(struct look *x, struct state_txn *t, bool first, int64_t publish)
 {
     struct keyring *r = x->r;
     struct intent_root_key_upsert *up = mem_new(x, struct intent_root_key_upsert);
 
     up->first = first;
-    up->key = keys_make(x, server_keys(r->l->s), x->id, first, &x->e);
+    up->key = keys_make(x, server_keys(r->l->s), t, x->id, &x->e);
     if (up->key == NULL)
         return true;
     if (publish != 0) {
@@ -129,7 +129,7 @@ look_at_ring(struct look *x, struct state_txn *t)
     bool next = false;
 
     if (!state_any_row(t, STATE_ROOT_KEYS)) {
-        (void)(cfg->makes_keys && look_makes(x, true, 0));
+        (void)(cfg->makes_keys && look_makes(x, t, true, 0));
         return;
     }
     for (struct root_key *k; (k = state_next(it, x)) != NULL;) {
@@ -141,7 +141,7 @@ look_at_ring(struct look *x, struct state_txn *t)
         }
     }
     if (active != NULL && !next && x->now - active->create_time > age / 2)
-        (void)look_makes(x, false, active->create_time + age);
+        (void)look_makes(x, t, false, active->create_time + age);
 }
 
 static void

@@ -179,6 +179,16 @@ START_TEST(nothing_is_stored_in_clear)
     ck_assert_ptr_nonnull(strstr(w->err.text, "wrapping.key"));
     ck_assert_ptr_null(call(w, RPC_KEYRING_ROTATE, &(struct keyring_rotate_request){.full = true}));
     world_close(w);
+    /* another key is of no use, and wraps nothing */
+    const char *path = mem_printf(ctx, "%s/server/keyring/wrapping.key", dir);
+    static const char zeros[] = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+    ck_assert_int_eq(file_write_atomic(AT_FDCWD, path, zeros, strlen(zeros), 0600), 0);
+    w = world_open(dir);
+    ck_assert_ptr_null(call(w, RPC_VARIABLES_READ, &req));
+    ck_assert_ptr_nonnull(strstr(w->err.text, "is another one"));
+    ck_assert_ptr_null(call(w, RPC_KEYRING_ROTATE, &(struct keyring_rotate_request){.full = true}));
+    ck_assert_int_eq(w->err.code, -ERR_UNAVAILABLE);
+    world_close(w);
 }
 END_TEST
 
