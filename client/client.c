@@ -15,6 +15,7 @@
 #include "client/alloc/sweep.h"
 #include "client/dns/dns.h"
 #include "client/local.h"
+#include "client/lookup.h"
 #include "client/node/alone.h"
 #include "client/node/announce.h"
 #include "client/node/drain.h"
@@ -223,6 +224,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
     g->hold = (struct hold){.released = on_released, .arg = c};
     copy_config(g, cfg);
     c->link = link_new(g, &link_events, c);
+    g->lookups = lookups_new(g);
     c->allocs = (struct allocs){.g = g, .events = &alloc_events, .arg = c};
     c->allocs.prober = prober_new(loop, cfg->ports);
     c->gc = gc_new(&c->allocs);
@@ -287,6 +289,7 @@ stop_for_good(struct client *c)
     sync_stop(c->sync);
     announce_stop(c->announcer);
     dns_stop(c->dns);
+    lookups_stop(c->g->lookups);
     alone_stop(c->alone);
     gc_stop(c->gc);
     streams_stop(c->streams);
@@ -572,6 +575,12 @@ client_alloc_restart(struct client *c, const char *alloc_id, const char *task, b
                                             "User requested running tasks to restart"));
 }
 
+static void
+signal_for_user(struct task_runner *t, int sig, client_done *done, void *arg)
+{
+    task_runner_signal(t, sig, "User requested signal", done, arg);
+}
+
 /* Asks for something of the task, or of all tasks, that run; a signal also of those that are being
  * stopped. */
 static void
@@ -581,7 +590,7 @@ each_running(struct operation *op, struct alloc_runner *ar, struct task_runner *
     size_t sent = 0;
     for (size_t i = 0; i < ar->n; i++) {
         struct task_runner *t = &ar->tasks[i];
-        bool stops = ask == task_runner_signal && task_sm_lives(&t->sm);
+        bool stops = ask == signal_for_user && task_sm_lives(&t->sm);
         if ((tr && tr != t) || (t->sm.t->phase != TASK_RUNNING && !stops))
             continue;
         op->left++;
@@ -607,7 +616,7 @@ client_alloc_signal(struct client *c, const char *alloc_id, const char *task, co
         err_set(&op->e, -ERR_INVALID, "invalid signal \"%.32s\"", signal);
         return;
     }
-    each_running(op, ar, tr, task_runner_signal, sig);
+    each_running(op, ar, tr, signal_for_user, sig);
 }
 
 void

@@ -47,6 +47,7 @@ struct ground { /* a talloc context */
     struct warden_client *warden; /* NULL: no task can start */
     struct link *link;            /* to it */
     struct local *local;
+    struct lookups *lookups; /* what tasks ask the servers for */
     char node_id[UUID_TEXT];
     char secret[UUID_TEXT];
     char run[UUID_TEXT]; /* of this process: an agent on a copy of the machine has another */

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,8 +24,9 @@
 #include "fetch/place.h"
 #include "fetch/sum.h"
 #include "isolation/launch/helper.h"
+#include "isolation/launch/helper_talk.h"
 
-enum { REQUEST_MAX = 256 * 1024, SUMS_MAX = 1 << 20 };
+enum { SUMS_MAX = 1 << 20 };
 
 #ifdef INSTRUMENTED
 const char *__asan_default_options(void); /* it looks at other processes, and may not */
@@ -206,9 +206,9 @@ fetch_report(const struct fetch *f, const struct err *e)
     struct fetch_report report = {.error = e->code != 0 ? e->text : NULL,
                                   .final = e->code != 0 && f->final,
                                   .bytes = f->bytes};
-    auto_buf struct buf b = BUF_INIT(REQUEST_MAX);
+    auto_buf struct buf b = BUF_INIT(HELPER_REPORT_MAX);
     mp_encode(&b, &type_fetch_report, &report);
-    return send(HELPER_FD_TALK, b.data, b.len, MSG_NOSIGNAL) == (ssize_t)b.len ? 0 : 1;
+    return helper_report(&b);
 }
 
 int
@@ -217,16 +217,13 @@ main(void)
     auto_mem void *ctx = mem_ctx("fetch");
     struct err e = ERR_INIT;
     void *q = NULL;
-    uint8_t *packet = mem_array(ctx, uint8_t, REQUEST_MAX);
-    ssize_t n = recv(HELPER_FD_TALK, packet, REQUEST_MAX, 0);
     struct fetch f = {.ctx = ctx, .body = -1};
-    if (n <= 0) {
+    int r = helper_receive(ctx, &type_fetch_request, &q, &e);
+    if (r == -ERR_CLOSED) {
         fprintf(stderr, "paddock-fetch is started by paddock-warden, not by hand\n");
         return 1;
     }
     (void)umask(022);
-    int r = mp_decode(ctx, &type_fetch_request, SLICE(packet, (size_t)n), BUDGET(4 * REQUEST_MAX),
-                      &q, &e);
     if (r == 0 && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         r = err_set(&e, -ERR_INTERNAL, "libcurl does not start");
     f.q = q;

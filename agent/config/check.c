@@ -266,6 +266,28 @@ check_artifact(const struct agent_artifact *a, struct err *e)
 }
 
 static int
+check_wait(const char *what, const struct wait_config *w, struct err *e)
+{
+    if (w == NULL || (w->min.v >= 0 && (!w->max.set || w->min.v <= w->max.v)))
+        return 0;
+    return err_set(e, -ERR_INVALID, "client.template.%s needs a max that is not less than its min",
+                   what);
+}
+
+/* Refuses what would let templates read and write elsewhere. */
+static int
+check_template(const struct agent_template *t, struct err *e)
+{
+    if (t->disable_file_sandbox)
+        return err_set(e, -ERR_UNSUPPORTED,
+                       "client.template.disable_file_sandbox: templates read and write below the "
+                       "directory of their allocation alone: remove it, and mount what a task "
+                       "needs of the host");
+    int r = check_wait("wait", t->wait, e);
+    return r < 0 ? r : check_wait("wait_bounds", t->wait_bounds, e);
+}
+
+static int
 check_client(struct looking *k)
 {
     const struct agent_client *c = k->c->client;
@@ -294,6 +316,7 @@ check_client(struct looking *k)
     if (c->drain && c->drain->deadline.set && c->drain->deadline.v < 0)
         return err_set(e, -ERR_INVALID, "client.drain_on_shutdown.deadline is negative");
     r = c->artifact ? check_artifact(c->artifact, e) : 0;
+    r = r == 0 && c->template_config ? check_template(c->template_config, e) : r;
     if (r < 0)
         return r;
     for (size_t i = 0; i < c->meta.n; i++)

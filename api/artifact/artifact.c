@@ -412,21 +412,40 @@ place_normalize(const void *ctx, const char *path, bool *shared, const char **re
 }
 
 int
-artifact_place(const void *ctx, const char *path, const struct artifact_dirs *dirs, bool *shared,
-               const char **ret, struct err *e)
+artifact_path(const void *ctx, const char *path, const struct artifact_dirs *dirs,
+              struct artifact_place *ret, struct err *e)
 {
     const char *task = place_below(path, dirs->task), *alloc = place_below(path, dirs->alloc),
                *secrets = place_below(path, dirs->secrets);
-    *shared = alloc != NULL;
+    ret->shared = alloc != NULL;
     const char *from = alloc != NULL     ? alloc
                        : task != NULL    ? mem_printf(ctx, "local%s", task)
                        : secrets != NULL ? mem_printf(ctx, "secrets%s", secrets)
                                          : path;
     for (const char *p = from; *p != '\0'; p++)
         if ((unsigned char)*p < ' ' || *p == 0x7f)
-            return err_set(e, -ERR_INVALID, "artifact destination has control characters");
-    if (place_normalize(ctx, from, shared, ret) < 0)
-        return err_set(e, -ERR_INVALID, "artifact destination path escapes alloc directory");
+            return err_set(e, -ERR_INVALID, "has control characters");
+    if (place_normalize(ctx, from, &ret->shared, &ret->path) < 0)
+        return err_set(e, -ERR_INVALID, "path escapes alloc directory");
+    return 0;
+}
+
+int
+artifact_prefix(struct err *e, const char *what)
+{
+    struct err why = *e;
+    return err_set(e, why.code, "%s %s", what, why.text);
+}
+
+int
+artifact_place(const void *ctx, const char *path, const struct artifact_dirs *dirs, bool *shared,
+               const char **ret, struct err *e)
+{
+    struct artifact_place at;
+    if (artifact_path(ctx, path, dirs, &at, e) < 0)
+        return artifact_prefix(e, "artifact destination");
+    *shared = at.shared;
+    *ret = at.path;
     if (!*shared && (str_eq(*ret, "secrets") || str_prefix(*ret, "secrets/")))
         return err_set(e, -ERR_INVALID, "artifact destination is in secrets/, which is memory that "
                                         "is made when the task starts: use local/");

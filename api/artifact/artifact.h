@@ -42,13 +42,20 @@ const char *artifact_suffix(const char *name);
 /* Says whether the suffix is of a single compressed file, not of a tree. */
 bool artifact_single(const char *suffix);
 
-/* A destination below the directories of an allocation. `path` as a job has it, with variables
- * replaced; the three directories as the task sees them. *shared: below that of all tasks, else the
- * task's. *ret has plain components, "" for the directory itself. -ERR_INVALID: it leads
- * elsewhere. */
 struct artifact_dirs {
-    const char *alloc, *task, *secrets; /* NOMAD_ALLOC_DIR and so on */
+    const char *alloc, *task, *secrets; /* NOMAD_ALLOC_DIR and so on, as the task sees them */
 };
+struct artifact_place {
+    bool shared;      /* below the directory of all tasks, else below the task's */
+    const char *path; /* of plain components, "" for the directory itself */
+};
+/* Finds a path below the directories of an allocation: `path` as a job has it, with variables
+ * replaced. -ERR_INVALID: it leads elsewhere, in words for artifact_prefix(). */
+int artifact_path(const void *ctx, const char *path, const struct artifact_dirs *dirs,
+                  struct artifact_place *ret, struct err *e);
+/* Puts a name before the words, without a colon, as Nomad has them. */
+int artifact_prefix(struct err *e, const char *what);
+/* The same of a destination, where nothing may go to secrets/ and to alloc/logs. */
 int artifact_place(const void *ctx, const char *path, const struct artifact_dirs *dirs,
                    bool *shared, const char **ret, struct err *e);
 

@@ -259,6 +259,8 @@ env_build(const void *ctx, const struct env_input *in)
     put_host(e);
     if (in->task)
         put_own(e, &in->task->env);
+    for (size_t i = 0; in->last && i < in->last->n; i++)
+        env_put(e, in->last->v[i].k, in->last->v[i].v);
     e->building = false;
     return e;
 }
@@ -289,6 +291,12 @@ const char *
 env_get(const struct env *env, const char *name)
 {
     return str_map_get(&env->vars, name);
+}
+
+const struct str_map *
+env_all(const struct env *env)
+{
+    return &env->vars;
 }
 
 /* --- interpolation --- */

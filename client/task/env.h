@@ -4,9 +4,9 @@
  * and directories come in as arguments.
  *
  * Layers, later wins: directories, limits, ids, ports; what hooks of the allocation add; meta; the
- * host's environment (never overrides the former); the task's env block. Names that resolve:
- * NOMAD_* and every variable of the task (plain or as env.X), node.*, attr.*, meta.* (the node's);
- * anything else stays as written.
+ * host's environment (never overrides the former); the task's env block; what its hooks add.
+ * Names that resolve: NOMAD_* and every variable of the task (plain or as env.X), node.*, attr.*,
+ * meta.* (the node's); anything else stays as written.
  */
 #ifndef PADDOCK_CLIENT_TASK_ENV_H
 #define PADDOCK_CLIENT_TASK_ENV_H
@@ -27,6 +27,7 @@ struct env_input {
     const char *secrets_dir;
     const char *parent_cgroup; /* NULL: none */
     const struct str_map *hooks; /* variables of the allocation's hooks; NULL: none */
+    const struct str_map *last;  /* variables that go before all others, as they are; NULL: none */
     const char *user;          /* name, for USER and LOGNAME; NULL: left out */
     const char *home;
     const char *const *host_env; /* NAME=value, NULL-terminated; NULL: none */
@@ -43,6 +44,8 @@ void env_map_ports(struct env *env, const struct value *map);
 /* NAME=value, sorted by name. */
 void env_list(const void *ctx, const struct env *env, struct str_list *ret);
 const char *env_get(const struct env *env, const char *name);
+/* All of them; borrowed. */
+const struct str_map *env_all(const struct env *env);
 
 /* Replaces what resolves. The result is owned by ctx (or is `s` when nothing was replaced); it is
  * cut after ENV_VALUE_MAX bytes, which env_check() tells. */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "client/task/launch.h"
@@ -15,8 +16,9 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "isolation/launch/helper.h"
+#include "isolation/packet.h"
 
-enum { AGAIN_MS = 500, REPORT_MAX = 64 * 1024 };
+enum { AGAIN_MS = 500 };
 
 struct helper { /* a talloc context */
     struct task_runner *tr;
@@ -112,14 +114,22 @@ on_exit_told(void *arg, int fd, unsigned events)
     }
     x.step[sizeof(x.step) - 1] = '\0';
     auto_mem void *tmp = mem_ctx("report");
-    uint8_t *p = mem_array(tmp, uint8_t, REPORT_MAX);
-    ssize_t k = recv(h->talk, p, REPORT_MAX, MSG_DONTWAIT);
+    uint8_t *p = mem_array(tmp, uint8_t, HELPER_REPORT_MAX);
+    ssize_t k = recv(h->talk, p, HELPER_REPORT_MAX, MSG_DONTWAIT);
     if (x.cause == HELPER_ENDED && x.signal == 0 && x.code == 0 && k > 0) {
         helper_tell(h, NULL, p, (size_t)k);
         return;
     }
     helper_explain(&x, h->request, &e);
     helper_tell(h, &e, NULL, 0);
+}
+
+static int
+helper_send_large(struct helper *h)
+{
+    auto_fd int fd = memfd_create("request", MFD_CLOEXEC);
+    int r = fd < 0 ? -errno : fd_write_full(fd, h->packet, h->n);
+    return r < 0 ? r : packet_send(h->talk, "", 1, &fd, 1);
 }
 
 static int
@@ -131,8 +141,10 @@ helper_begin(struct helper *h, struct warden_reply *r, struct err *e)
         return err_set(e, -ERR_INTERNAL, "the warden sent no descriptors of the helper's");
     (void)fcntl(h->talk, F_SETFL, O_NONBLOCK);
     (void)fcntl(h->exit, F_SETFL, O_NONBLOCK);
-    if (send(h->talk, h->packet, h->n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EPIPE)
-        return err_errno(e, errno, "send the helper its request");
+    int sent = h->n > HELPER_PACKET_MAX ? helper_send_large(h)
+                                        : packet_send(h->talk, h->packet, h->n, NULL, 0);
+    if (sent < 0 && sent != -EPIPE)
+        return err_errno(e, -sent, "send the helper its request");
     h->watch = watch_fd(h->g->loop, h->exit, WATCH_READ, on_exit_told, h);
     return h->watch == NULL ? err_set(e, -ERR_INTERNAL, "the helper cannot be watched") : 0;
 }

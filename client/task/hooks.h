@@ -15,13 +15,12 @@
 
 #include "common/duration.h"
 
-
 struct task_exit;
 struct task_runner;
 
 /* In this order. What a hook keeps while its task runs is tr->hook.NAME, a struct NAME_hook of its
  * own. */
-#define TASK_HOOKS(X) X(ready) X(payload) X(artifact) X(denied) X(pressure)
+#define TASK_HOOKS(X) X(ready) X(payload) X(artifact) X(template) X(denied) X(pressure)
 
 #define HOOK_QUIET_NS (300 * NS_PER_S) /* between two events of one kind: a task keeps few */
 

@@ -212,8 +212,10 @@ core_mhz(const struct node *n)
     return c && c->total_cpu_cores > 0 ? (double)c->cpu_shares / (double)c->total_cpu_cores : 0;
 }
 
+/* `whole`: with what the task's own hooks add. */
 static int
-launch_prepare(const void *ctx, struct task_runner *tr, struct prepared *p, struct err *e)
+launch_prepare(const void *ctx, struct task_runner *tr, bool whole, struct prepared *p,
+               struct err *e)
 {
     struct ground *g = tr->ar->g;
     *p = (struct prepared){0};
@@ -232,6 +234,8 @@ launch_prepare(const void *ctx, struct task_runner *tr, struct prepared *p, stru
     prepare_dirs(ctx, tr, &p->ei);
     tr->events->env(tr->ar, ctx, &p->hooks);
     p->ei.hooks = &p->hooks;
+    if (whole)
+        p->ei.last = tr->vars;
     const char *user = str_or(tr->task->user, tr->driver->can->isolation ? "nobody" : raw_user(g));
     if (user && tr->driver->can->launch) { /* else it is the image's */
         p->ei.user = user;
@@ -274,7 +278,7 @@ launch_user(const void *ctx, struct task_runner *tr)
         return user;
     struct prepared *p = mem_new(ctx, struct prepared);
     struct err e = ERR_INIT; /* a bad config fails the launch itself */
-    (void)launch_prepare(p, tr, p, &e);
+    (void)launch_prepare(p, tr, true, p, &e);
     return p->in.user;
 }
 
@@ -282,7 +286,7 @@ struct env *
 launch_env(const void *ctx, struct task_runner *tr, struct artifact_dirs *dirs, struct err *e)
 {
     struct prepared *p = mem_new(ctx, struct prepared);
-    if (launch_prepare(p, tr, p, e) < 0)
+    if (launch_prepare(p, tr, false, p, e) < 0)
         return NULL;
     *dirs = (struct artifact_dirs){
         .alloc = p->ei.alloc_dir, .task = p->ei.task_dir, .secrets = p->ei.secrets_dir};
@@ -311,7 +315,7 @@ const struct driver_input *
 launch_input(const void *ctx, struct task_runner *tr, struct err *e)
 {
     struct prepared *p = mem_new(ctx, struct prepared);
-    return launch_prepare(p, tr, p, e) < 0 ? NULL : &p->in;
+    return launch_prepare(p, tr, true, p, e) < 0 ? NULL : &p->in;
 }
 
 struct launch_spec *
@@ -322,6 +326,7 @@ launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e)
     if (!in || tr->driver->spec(ctx, in, &spec, e) < 0 ||
         find_disks(tr->ar->g, spec->isolation, e) < 0)
         return NULL;
+    spec->secrets_kept = tr->task->templates.n > 0;
     if (group_fenced(tr->ar->tg)) /* where no server was heard in this boot: it has no time left */
         spec->until = (tr->ar->g->heard_ns + tr->ar->tg->disconnect->lost_after.v) / NS_PER_MS;
     if (group_fenced(tr->ar->tg) && tr->ar->g->heard_ns == 0)

@@ -13,7 +13,7 @@ const char *launch_user(const void *ctx, struct task_runner *tr);
 const struct driver_input *launch_input(const void *ctx, struct task_runner *tr, struct err *e);
 struct launch_spec *launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e);
 
-/* The environment of a task, for what is interpolated before its launch, and the directories as the
+/* The environment of a task without what its hooks add, for those, and the directories as the
  * task sees them. NULL: *e says why. */
 struct artifact_dirs;
 struct env *launch_env(const void *ctx, struct task_runner *tr, struct artifact_dirs *dirs,

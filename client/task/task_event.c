@@ -46,6 +46,8 @@ display_killing(const void *ctx, const struct task_event *ev)
 {
     if (!str_empty(ev->kill_reason))
         return mem_printf(ctx, "Killing task: %s", ev->kill_reason);
+    if (!str_empty(ev->message))
+        return ev->message;
     if (ev->kill_timeout == 0)
         return "Sent interrupt";
     char d[DURATION_TEXT];

@@ -228,6 +228,8 @@ task_runner_act(struct task_runner *tr, unsigned acts)
         launch_continue(tr); /* killed while it waits for something */
     else if (task_sm_unwanted(tr->sm.t) && tr->sm.t->phase == TASK_LAUNCHING && tr->handle->give_up)
         tr->handle->give_up(tr);
+    if (tr->sm.t->phase == TASK_DEAD)
+        task_hooks_stop(tr);
     if (acts & TASK_ACT_REPORT)
         tr->events->changed(tr->ar);
 }
@@ -316,8 +318,11 @@ void
 task_runner_init(struct task_runner *tr, struct alloc_core *ar, const struct task_events *events,
                  const struct task *task, struct client_task *record)
 {
-    *tr = (struct task_runner){
-        .ar = ar, .events = events, .up = &handle_events, .act = task_runner_act};
+    *tr = (struct task_runner){.ar = ar,
+                               .events = events,
+                               .up = &handle_events,
+                               .act = task_runner_act,
+                               .signal = task_runner_signal};
     tr->sm.t = record;
     process_init(tr);
     task_runner_configure(tr, task);
@@ -362,14 +367,13 @@ on_answered(void *arg, const struct err *e)
 }
 
 /* The event comes before the signal: a task that ends by the signal at once has "Signaling" before
- * its "Terminated". A signal that could not be sent has its event too: an operator asked for it. */
+ * its "Terminated". A signal that could not be sent has its event too: it was asked for. */
 void
-task_runner_signal(struct task_runner *tr, int sig, client_done *done, void *arg)
+task_runner_signal(struct task_runner *tr, int sig, const char *why, client_done *done, void *arg)
 {
     char name[16];
     struct asked *op = asked_new(tr, done, arg);
-    task_runner_act(tr, task_sm_signaled(&tr->sm, clock_civil_ns(), signal_name(sig, name),
-                                         "User requested signal"));
+    task_runner_act(tr, task_sm_signaled(&tr->sm, clock_civil_ns(), signal_name(sig, name), why));
     tr->handle->signal(tr, sig, on_answered, op);
 }
 

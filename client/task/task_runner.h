@@ -19,8 +19,9 @@ void task_runner_resume(struct task_runner *tr);
 void task_runner_note_wait(struct task_runner *tr);
 void task_runner_link_up(struct task_runner *tr); /* what the warden could not be asked */
 void task_runner_ready(struct task_runner *tr);   /* the allocation's hooks are done or failed */
-/* Signal and pause the task, if its handle can. */
-void task_runner_signal(struct task_runner *tr, int sig, client_done *done, void *arg);
+/* Signal and pause the task, if its handle can. `done` NULL: nobody waits. */
+void task_runner_signal(struct task_runner *tr, int sig, const char *why, client_done *done,
+                        void *arg);
 void task_runner_pause(struct task_runner *tr, int on, client_done *done, void *arg);
 
 #endif

@@ -509,6 +509,20 @@ begin_kill(struct task_sm *m, int64_t now_ns, bool no_shutdown_delay)
     return CHANGED | TASK_ACT_SIGNAL | TASK_ACT_TIMER;
 }
 
+static unsigned
+go_to_end(struct task_sm *m, int64_t now_ns, bool no_shutdown_delay)
+{
+    switch ((enum task_phase)m->t->phase) {
+    case TASK_WAIT:
+    case TASK_DELAY:
+        return task_sm_killed(m, now_ns);
+    case TASK_RUNNING:
+        return begin_kill(m, now_ns, no_shutdown_delay);
+    default: /* being launched, or being stopped for a restart: the end is decided later */
+        return CHANGED;
+    }
+}
+
 unsigned
 task_sm_kill(struct task_sm *m, int64_t now_ns, enum task_kill_reason why, const char *sibling,
              bool no_shutdown_delay)
@@ -518,15 +532,22 @@ task_sm_kill(struct task_sm *m, int64_t now_ns, enum task_kill_reason why, const
         return 0;
     t->kill = true;
     emit_reason(m, now_ns, why, sibling);
-    switch ((enum task_phase)t->phase) {
-    case TASK_WAIT:
-    case TASK_DELAY:
-        return task_sm_killed(m, now_ns);
-    case TASK_RUNNING:
-        return begin_kill(m, now_ns, no_shutdown_delay);
-    default: /* being launched, or being stopped for a restart: the end is decided later */
-        return CHANGED;
-    }
+    return go_to_end(m, now_ns, no_shutdown_delay);
+}
+
+unsigned
+task_sm_fail(struct task_sm *m, int64_t now_ns, const char *why)
+{
+    struct client_task *t = m->t;
+    if (t->phase == TASK_DEAD || t->kill)
+        return 0;
+    struct task_event *ev = task_event_new(t, TASK_EVENT_KILLING, now_ns);
+    ev->message = mem_strdup(ev, why);
+    ev->fails_task = true;
+    task_event_detail(ev, "fails_task", "true");
+    task_sm_emit(m, ev);
+    t->kill = t->kill_fails = true;
+    return go_to_end(m, now_ns, true);
 }
 
 static void

@@ -119,6 +119,8 @@ int64_t task_sm_left(const struct task_sm *m, int64_t now_ns);
 /* Ends it for good. `sibling`: the failed task's name, for TASK_KILL_SIBLING. Idempotent. */
 unsigned task_sm_kill(struct task_sm *m, int64_t now_ns, enum task_kill_reason why,
                       const char *sibling, bool no_shutdown_delay);
+/* Ends it for good as failed, for a reason of its own surroundings. */
+unsigned task_sm_fail(struct task_sm *m, int64_t now_ns, const char *why);
 /* Ends and starts it again, not counted. Only while it runs or waits for a restart; else 0. */
 unsigned task_sm_restart(struct task_sm *m, int64_t now_ns, const char *reason);
 /* Ends it because of a check, which the policy counts as a failure. Only while it runs; else 0. */
@@ -163,6 +165,8 @@ bool task_sm_unwanted(const struct client_task *t);
 #define TASK_EVENT_SHUTDOWN_DELAY "Waiting for shutdown delay"
 
 #define TASK_EVENT_HOOK_FAILED "Task hook failed"
+#define TASK_EVENT_HOOK_MESSAGE "Task hook message"
+#define TASK_EVENT_TEMPLATE "Template"
 #define TASK_EVENT_UNHEALTHY "Alloc Unhealthy"
 #define TASK_EVENT_CHECK "Service Check"
 #define TASK_EVENT_PAUSED "Paused"

@@ -15,17 +15,27 @@
 #include <stdint.h>
 
 /* PROGRAM(name in a request, file beside the warden) */
-#define HELPER_PROGRAMS(PROGRAM) PROGRAM("fetch", "paddock-fetch")
+#define HELPER_PROGRAMS(PROGRAM)                                                                   \
+    PROGRAM("fetch", "paddock-fetch") PROGRAM("render", "paddock-render")
+
+enum {
+    HELPER_PACKET_MAX = 128 * 1024, /* a longer request comes in a file */
+    HELPER_REQUEST_MAX = 16 << 20,  /* bytes of it */
+    HELPER_REPORT_MAX = 128 * 1024,
+};
 
 #define HELPER_NAME ".helper-" /* begins the name of a helper's cgroup and scratch directory */
 
 enum helper_fd {
-    HELPER_FD_TALK = 3,    /* SOCK_SEQPACKET: the agent */
+    HELPER_FD_TALK = 3,    /* SOCK_SEQPACKET: the agent (helper_talk.h) */
     HELPER_FD_TASK = 4,    /* directory of the task */
     HELPER_FD_SHARED = 5,  /* directory that the allocation's tasks share */
     HELPER_FD_SCRATCH = 6, /* directory of its own on their file system, removed after it */
     HELPER_FD_END = 7
 };
+
+/* When a file that is there already stands in for a template. */
+enum render_keep { RENDER_KEEP_NEVER, RENDER_KEEP_WAITING, RENDER_KEEP_ALWAYS };
 
 enum helper_cause {
     HELPER_ENDED,    /* by itself: code or signal */

@@ -244,6 +244,21 @@ add_kernel(struct builder *b, const struct mounts_spec *s)
     op->mode = 01777;
 }
 
+static void
+add_secrets(struct builder *b, const struct mounts_spec *s, uint16_t own)
+{
+    if (s->secrets != NULL) {
+        mounts_add(b, MOUNTS_BIND, s->secrets, "secrets", (uint16_t)(own | MOUNTS_F_NOEXEC));
+        return;
+    }
+    struct mounts_op *op = mounts_add(b, MOUNTS_TMPFS, NULL, "secrets",
+                                      MOUNTS_F_NOEXEC | (s->noswap ? MOUNTS_F_NOSWAP : 0));
+    op->size = s->secrets_bytes ? s->secrets_bytes : SECRETS_DEFAULT_BYTES;
+    op->mode = 0700;
+    op->uid = s->id_base + s->uid;
+    op->gid = s->id_base + s->gid;
+}
+
 const char *
 mounts_proc_path(unsigned i)
 {
@@ -274,12 +289,7 @@ mounts_plan(const void *ctx, const struct mounts_spec *s, struct mounts_plan **r
                    MOUNTS_F_READONLY | MOUNTS_F_FILE | MOUNTS_F_NOEXEC);
     add_kernel(&b, s);
     mounts_add(&b, MOUNTS_BIND, s->alloc_dir, "alloc", own);
-    struct mounts_op *op = mounts_add(&b, MOUNTS_TMPFS, NULL, "secrets",
-                                      MOUNTS_F_NOEXEC | (s->noswap ? MOUNTS_F_NOSWAP : 0));
-    op->size = s->secrets_bytes ? s->secrets_bytes : SECRETS_DEFAULT_BYTES;
-    op->mode = 0700;
-    op->uid = s->id_base + s->uid;
-    op->gid = s->id_base + s->gid;
+    add_secrets(&b, s, own);
     for (size_t i = 0; i < s->n_binds; i++) {
         unsigned flags = own | (s->binds[i].read_only ? MOUNTS_F_READONLY : 0u);
         flags |= s->binds[i].file ? MOUNTS_F_FILE : MOUNTS_F_RECURSIVE;

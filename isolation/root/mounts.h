@@ -37,7 +37,8 @@ struct mounts_spec {
     size_t n_roots;
     const struct mounts_bind *binds;
     size_t n_binds;
-    uint64_t secrets_bytes; /* tmpfs at /secrets; 0: 1 MiB */
+    const char *secrets;    /* absolute: directory at /secrets; NULL: a tmpfs, */
+    uint64_t secrets_bytes; /* of this size; 0: 1 MiB */
     uint64_t shm_bytes;     /* /dev/shm; 0: 64 MiB */
     uint32_t uid;           /* owner of /secrets */
     uint32_t gid;

@@ -311,6 +311,8 @@ mount_plan(struct warden *w, struct launch *l, struct err *e)
         .n_roots = w->base.n_roots,
         .binds = binds,
         .n_binds = s->mounts.n,
+        .secrets =
+            s->secrets_kept ? mem_printf(l->ctx, "%s/%s/secrets", alloc, s->task_name) : NULL,
         .secrets_bytes = (uint64_t)s->secrets_mb << 20,
         .uid = l->user.uid,
         .gid = l->user.gid,

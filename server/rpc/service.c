@@ -8,6 +8,7 @@
 
 #include "api/service/service.h"
 #include "api/terms.h"
+#include "common/hash.h"
 #include "common/mem.h"
 #include "server/call/method.h"
 
@@ -21,6 +22,12 @@ services_takes(const struct read *r, const void *whole)
     return !((const struct service_registration *)whole)->away;
 }
 
+static bool
+instance_works(const struct service_registration *s)
+{
+    return str_empty(s->health) || str_eq(s->health, SERVICE_PASSING);
+}
+
 /* A program that asks for a name sends its users where it is told: not to what does not work. */
 static bool
 instances_takes(const struct read *r, const void *whole)
@@ -28,7 +35,7 @@ instances_takes(const struct read *r, const void *whole)
     const struct service_registration *s = whole;
     bool all = !((const struct id_request *)r->req)->healthy;
 
-    return !s->away && (all || str_empty(s->health) || str_eq(s->health, SERVICE_PASSING));
+    return !s->away && (all || instance_works(s));
 }
 
 #define SERVICE_ROWS .tables = STATE_BIT(STATE_SERVICES), .run = read_list, .needs = "Away Health"
@@ -66,6 +73,16 @@ stub_of(struct service_list_response *resp, const struct service_registration *s
     return stub;
 }
 
+static void
+stub_add(struct service_list_response *resp, const struct service_registration *s)
+{
+    struct service_stub *stub = stub_of(resp, s);
+
+    for (size_t i = 0; i < s->tags.n; i++)
+        if (!str_list_has(&stub->tags, s->tags.v[i]))
+            list_add(stub, stub->tags, mem_strdup(stub, s->tags.v[i]));
+}
+
 static int
 services_run(struct read *r, struct state_txn *t, struct err *e)
 {
@@ -76,12 +93,8 @@ services_run(struct read *r, struct state_txn *t, struct err *e)
 
     (void)e;
     for (struct service_registration *s; (s = state_next(it, r->ctx)) != NULL; talloc_free(s)) {
-        if (s->away || !read_ns_matches(r, s->namespace))
-            continue;
-        struct service_stub *stub = stub_of(resp, s);
-        for (size_t i = 0; i < s->tags.n; i++)
-            if (!str_list_has(&stub->tags, s->tags.v[i]))
-                list_add(stub, stub->tags, mem_strdup(stub, s->tags.v[i]));
+        if (!s->away && read_ns_matches(r, s->namespace))
+            stub_add(resp, s);
     }
     r->index = state_index(t, r->row->tables);
     return 0;
@@ -89,6 +102,85 @@ services_run(struct read *r, struct state_txn *t, struct err *e)
 
 const struct read_row read_service_list = {.tables = STATE_BIT(STATE_SERVICES),
                                            .run = services_run};
+
+/* --- a node looks for its tasks --- */
+
+static uint64_t
+find_key(const struct read *r)
+{
+    const struct alloc_find_request *req = r->req;
+
+    return str_empty(req->service_name)
+               ? 0
+               : state_watch_key(WATCH_SERVICE, str_or(req->namespace, NS_DEFAULT),
+                                 req->service_name);
+}
+
+/* Fails where the node has no allocation in that namespace that may ask. */
+static int
+find_allowed(struct read *r, struct state_txn *t, struct err *e)
+{
+    const struct alloc_find_request *req = r->req;
+    const struct allocation *a = state_alloc(t, r->ctx, str_or(req->alloc_id, ""));
+
+    if (a == NULL || alloc_terminal(a))
+        return err_set(e, -ERR_NOT_FOUND, "allocation \"%.40s\" is not there, or has ended",
+                       str_or(req->alloc_id, ""));
+    if (!str_eq(a->node_id, r->node->id) ||
+        !str_eq(str_or(a->namespace, NS_DEFAULT), str_or(req->namespace, NS_DEFAULT)))
+        return err_set(e, -ERR_FORBIDDEN, "allocation %s is not of this node and namespace", a->id);
+    return 0;
+}
+
+static void
+find_names(struct read *r, struct state_txn *t, struct alloc_find_response *resp)
+{
+    const struct alloc_find_request *req = r->req;
+    struct service_list_response *all = type_new(r->ctx, &type_service_list_response);
+    struct state_iter *it =
+        state_by(t, r->ctx, SERVICES_BY_NAME, str_or(req->namespace, NS_DEFAULT));
+
+    for (struct service_registration *s; (s = state_next(it, r->ctx)) != NULL; talloc_free(s))
+        if (!s->away)
+            stub_add(all, s);
+    if (all->services.n > 0)
+        resp->names = all->services.v[0]->services;
+    for (size_t i = 0; i < resp->names.n; i++) {
+        const struct service_stub *stub = resp->names.v[i];
+        uint64_t tags = HASH_START;
+        for (size_t k = 0; k < stub->tags.n; k++)
+            tags = hash_text(tags, stub->tags.v[k]);
+        read_saw(r, stub->service_name, tags);
+    }
+}
+
+static int
+find_run(struct read *r, struct state_txn *t, struct err *e)
+{
+    const struct alloc_find_request *req = r->req;
+    struct alloc_find_response *resp = read_resp(r);
+
+    if (find_allowed(r, t, e) < 0)
+        return e->code;
+    r->index = state_index(t, r->row->tables);
+    r->print = HASH_START;
+    if (str_empty(req->service_name)) {
+        find_names(r, t, resp);
+        return 0;
+    }
+    struct state_iter *it =
+        state_services_by_name(t, r->ctx, str_or(req->namespace, NS_DEFAULT), req->service_name);
+    for (struct service_registration *s; (s = state_next(it, r->ctx)) != NULL;) {
+        if (s->away || !instance_works(s))
+            continue;
+        list_add(r->ctx, resp->services, s);
+        read_saw(r, s->id, s->modify_index);
+    }
+    return 0;
+}
+
+const struct read_row read_alloc_find_services = {
+    .tables = STATE_BIT(STATE_SERVICES), .key = find_key, .run = find_run};
 
 /* --- writes --- */
 

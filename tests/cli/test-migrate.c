@@ -110,12 +110,12 @@ START_TEST(what_comes_later_is_named_with_its_line)
         "job \"bad\" {\n  group \"g\" {\n    service {\n      name = \"x\"\n    }\n    task \"t\" "
         "{\n"
         "      driver = \"exec\"\n      config {\n        command = \"x\"\n      }\n"
-        "      template {\n        data = \"x\"\n        destination = \"local/x\"\n      }\n"
+        "      vault {\n        role = \"x\"\n      }\n"
         "    }\n  }\n}\n");
     ck_assert_int_eq(check(""), 2);
     says("bad.nomad.hcl:3: refused: group \"g\": service \"x\": provider \"consul\" is not in this "
          "release; write provider = \"nomad\"");
-    says("bad.nomad.hcl:11: refused: group \"g\": task \"t\": template: known, but without effect");
+    says("bad.nomad.hcl:11: refused: group \"g\": task \"t\": vault: known, but without effect");
     says("fix: remove it, or wait for the release that has it");
 }
 END_TEST

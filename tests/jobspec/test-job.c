@@ -174,8 +174,8 @@ START_TEST(blocks_without_effect)
     struct str_list found = {NULL, 0};
     job_unsupported(ctx, j, &found);
     const char *all = job_errors_text(ctx, &found);
-    ck_assert_msg(strstr(all, "group \"app\": task \"t\": ") && strstr(all, "template") &&
-                      strstr(all, "scaling, volume") &&
+    ck_assert_msg(strstr(all, "group \"app\": task \"t\": ") && !strstr(all, "template") &&
+                      strstr(all, "secret") && strstr(all, "scaling, volume") &&
                       strstr(all, "service \"s\": provider \"consul\"") &&
                       strstr(all, "task \"u\": vault"),
                   "%s", all);
