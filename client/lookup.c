@@ -12,7 +12,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 
-enum { ASK_AGAIN_MS = 20 };
+enum { ASK_AGAIN_MS = 20, ASK_WAIT_MS = 300000 };
 
 struct lookups {
     struct ground *g;
@@ -277,6 +277,7 @@ question_ask(struct question *q)
     struct rpc_envelope env = ground_proof(g);
     env.region = q->key.region;
     env.min_index = q->index;
+    env.wait = ASK_WAIT_MS * NS_PER_MS;
     if (q->f->stopped || g->stopping)
         return;
     const struct rpc_request r = {

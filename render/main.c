@@ -98,7 +98,7 @@ answer_datum(struct render *r, enum template_kind kind, const struct template_as
             !str_eq(str_or(d->namespace, ""), a->ns) || !str_eq(str_or(d->region, ""), a->region))
             continue;
         if (!str_empty(d->error)) {
-            (void)err_set(e, -ERR_FORBIDDEN, "%s: %s", a->name, d->error);
+            (void)err_set(e, -ERR_FORBIDDEN, "%s", d->error);
             return TEMPLATE_ERROR;
         }
         *ret = d->value;
@@ -122,7 +122,9 @@ answer_ask(void *data, const struct template_ask *a, const struct value **ret, s
         return answer_file(r, a->key, ret, e);
     case TEMPLATE_VARIABLE:
         how = answer_datum(r, a->kind, a, ret, e);
-        return *ret != NULL && (*ret)->kind != VALUE_NULL ? how : TEMPLATE_MISSING;
+        if (how == TEMPLATE_VALUE && (*ret == NULL || (*ret)->kind == VALUE_NULL))
+            how = TEMPLATE_MISSING;
+        return how;
     case TEMPLATE_VARIABLE_EXISTS:
         how = answer_datum(r, TEMPLATE_VARIABLE, a, ret, e);
         if (how == TEMPLATE_VALUE)
