@@ -38,6 +38,7 @@ gv_equal(struct run *r, struct gv a, struct gv b)
     case GV_COMPLEX:
         return a.re == b.re && a.im == b.im;
     case GV_STRING:
+        run_step(r, a.n / 1024);
         return a.n == b.n && memcmp(a.s, b.s, a.n) == 0;
     case GV_LIST:
     case GV_MAP:

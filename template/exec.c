@@ -66,6 +66,7 @@ var_push(struct run *r, const char *name, struct gv v)
 static struct run_var *
 var_find(struct run *r, const char *name)
 {
+    run_step(r, (r->n_vars - r->first_var) / 16);
     for (size_t i = r->n_vars; i > r->first_var; i--)
         if (strcmp(r->vars[i - 1].name, name) == 0)
             return &r->vars[i - 1];
@@ -566,6 +567,7 @@ walk_root(struct run *r, const struct node_template *t, struct gv data)
 static void
 walk_template(struct run *r, struct gv dot, const struct node *n)
 {
+    run_step(r, r->tree->n_templates / 16);
     const struct node_template *t = node_template_find(r->tree, n->v.s, n->v.n);
     if (!t)
         run_fail(r, "template %.*s not defined", (int)n->s.n, (const char *)n->s.p);

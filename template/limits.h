@@ -10,6 +10,7 @@ enum {
     /* --- a template --- */
     TEMPLATE_TEXT_MAX = 16 << 20,    /* bytes of a template */
     TEMPLATE_NEST_MAX = 500,         /* blocks and parentheses of a template in each other */
+    TEMPLATE_NAMES_MAX = 4096,       /* templates that a template defines */
     TEMPLATE_CALLS_MAX = 4000,       /* steps of a template that wait for each other */
     TEMPLATE_DEPTH_MAX = 1000,       /* templates that call each other */
     TEMPLATE_VALUE_DEPTH_MAX = 500,  /* lists and maps in each other, in a value of a template */

@@ -69,6 +69,7 @@ struct template_tree {
     const char *text;
     size_t n_text;
     struct node_template *main, *all;
+    size_t n_templates;
 };
 
 /* NULL: there is none. */

@@ -277,6 +277,7 @@ parse_variable(struct parser *t, const struct token *k)
 {
     struct node *n = node_of(t, NODE_VARIABLE, k);
     add_name(t, n, k->s.p, k->s.n);
+    run_step(&t->p->r, t->n_vars / 16);
     for (size_t i = 0; i < t->n_vars; i++)
         if (strcmp(t->vars[i], n->name[0]) == 0)
             return n;
@@ -571,6 +572,8 @@ parser_add(struct parser *t)
         return;
     }
     if (!old) {
+        if (++tree->n_templates > TEMPLATE_NAMES_MAX)
+            parse_fail(t, "defines more than %d templates", TEMPLATE_NAMES_MAX);
         old = run_alloc(&t->p->r, sizeof(*old));
         old->next = tree->all;
         tree->all = old;
@@ -714,7 +717,7 @@ template_parse(const void *ctx, const struct template_grammar *g, struct slice t
     struct parse p = {.g = g};
     if (text.n > TEMPLATE_TEXT_MAX)
         return err_set(e, -ERR_LIMIT, "template: over %d MiB", TEMPLATE_TEXT_MAX >> 20);
-    struct template_limits limits = {.steps = UINT64_MAX};
+    struct template_limits limits = {.steps = 4 * TEMPLATE_STEPS_MAX};
     run_init(&p.r, ctx, &limits, e);
     if (setjmp(p.r.out_of)) {
         run_done(&p.r);

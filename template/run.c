@@ -203,9 +203,9 @@ run_fail(struct run *r, const char *fmt, ...)
 void
 text_put(struct run *r, struct text *t, const void *s, size_t n)
 {
+    if (t == r->out && n > r->out_max - t->n)
+        run_abort(r, -ERR_LIMIT, "template: gives more than %zu MiB", r->out_max >> 20);
     if (n > t->cap - t->n) {
-        if (t == r->out && t->n + n > r->out_max)
-            run_abort(r, -ERR_LIMIT, "template: gives more than %zu MiB", r->out_max >> 20);
         size_t cap = t->n + n + t->n / 2 + 48;
         char *more = run_bytes(r, cap);
         run_step(r, t->n / 1024);

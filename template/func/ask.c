@@ -213,7 +213,7 @@ name_path(struct run *r, struct template_ask *q, const char *what)
 static void
 parse_variable_path(struct run *r, struct gv s, struct template_ask *q)
 {
-    s = strs_trim(strs_trim_space(s), GV_LIT("/"), STRS_LEFT | STRS_RIGHT);
+    s = strs_trim(r, strs_trim_space(s), GV_LIT("/"), STRS_LEFT | STRS_RIGHT);
     if (s.n > 0 && !parse_path(r, s, q))
         bad_format(r, "nomad.var.get", s);
     name_path(r, q, q->kind == TEMPLATE_VARIABLE ? "block" : "get");

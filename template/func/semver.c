@@ -297,7 +297,7 @@ range_holds(struct run *r, struct gv s, size_t *i, const struct version *v, bool
     struct constraint low = {">=", {.pre = GV_LIT("")}, CLEAN},
                       high = {"<=", {.pre = GV_LIT("")}, CLEAN};
     size_t k = *i;
-    while (k < s.n && !rune_space((uint8_t)s.s[k]))
+    while (k < s.n && s.s[k] && !rune_space((uint8_t)s.s[k]) && !strchr(",<>=!~^", s.s[k]))
         k++;
     skip_space(s, &k);
     if (k == *i || k + 1 >= s.n || s.s[k] != '-' || !rune_space((uint8_t)s.s[k + 1]))

@@ -24,8 +24,8 @@ fn_trim(struct run *r, struct gv *a, size_t n)
 static struct gv
 fn_trim_all(struct run *r, struct gv *a, size_t n)
 {
-    (void)r, (void)n;
-    return strs_trim(a[1], a[0], STRS_LEFT | STRS_RIGHT);
+    (void)n;
+    return strs_trim(r, a[1], a[0], STRS_LEFT | STRS_RIGHT);
 }
 
 static struct gv

@@ -34,11 +34,12 @@ set_has(struct gv set, uint32_t c)
 }
 
 struct gv
-strs_trim(struct gv s, struct gv set, int sides)
+strs_trim(struct run *r, struct gv s, struct gv set, int sides)
 {
     uint32_t c;
     while ((sides & STRS_LEFT) && s.n > 0) {
         size_t len = rune_take(s.s, s.n, &c);
+        run_step(r, set.n / 16);
         if (!set_has(set, c))
             break;
         s.s += len;
@@ -46,6 +47,7 @@ strs_trim(struct gv s, struct gv set, int sides)
     }
     while ((sides & STRS_RIGHT) && s.n > 0) {
         size_t len = rune_take_last(s.s, s.n, &c);
+        run_step(r, set.n / 16);
         if (!set_has(set, c))
             break;
         s.n -= len;

@@ -14,7 +14,7 @@ size_t strs_last_index(struct gv s, struct gv sub);
 struct gv strs_trim_space(struct gv s);
 enum { STRS_LEFT = 1, STRS_RIGHT = 2 };
 /* Characters of `set` at the ends. */
-struct gv strs_trim(struct gv s, struct gv set, int sides);
+struct gv strs_trim(struct run *r, struct gv s, struct gv set, int sides);
 bool strs_has_prefix(struct gv s, struct gv prefix);
 bool strs_has_suffix(struct gv s, struct gv suffix);
 /* strings.SplitN: [] of string; limit < 0: all. */

@@ -101,6 +101,26 @@ static const char *const templates[] = {
     "{{and .A .B | or .C | not}}{{json .}}{{`raw`}}\1{\"A\":true,\"B\":0,\"C\":\"\"}",
     NULL};
 
+/* Templates of a task, with the answers that they get, by name. */
+static const char *const task_templates[] = {
+    "{{with nomadVar \"a\"}}{{.x}}{{range .Tuples}}{{.K}}{{end}}{{end}}\1"
+    "{\"nomad.var.block(a@default.global)\":{\"Items\":{\"x\":\"y\"}}}",
+    "{{range nomadService \"t.w@r\" | byTag}}{{len .}}{{end}}{{env \"E\"}}"
+    "\1{\"E\":\"v\",\"nomad.service(t.w@r)\":"
+    "[{\"ServiceName\":\"w\",\"Port\":1,\"Tags\":[\"t\"]}]}",
+    "{{parseJSON `{\"a\":[1,null,\"\\u00e9\"]}` | toYAML}}"
+    "{{parseYAML \"a: [1, {b: c}]\\nd: |-\\n  x\\n\" | toTOML}}\1{}",
+    "{{define \"d\"}}{{.}}{{end}}{{executeTemplate \"d\" (sprig_dict \"a\" 1)}}"
+    "{{scratch.Set \"k\" 2}}{{scratch.Get \"k\"}}\1{}",
+    "{{sprig_splitList \",\" \"a,b\" | sprig_join \"-\" | sprig_title}}"
+    "{{sprig_semverCompare \"^1.2 || <1\" \"1.3\"}}"
+    "{{sprig_urlParse \"http://u@h:1/p?q#f\"}}\1{}",
+    "{{regexReplaceAll \"(a)(b)?\" \"ab\" \"$2${1}\"}}"
+    "{{timestamp \"Jan _2 2006 15:04:05.000 MST\"}}{{loop 1 3 | len}}\1{}",
+    "{{printf \"%-5.2f|%+q|%#v|%[1]*d|%x\" 3.14159 \"\\u00e9\" (sprig_list 1 nil) 7}}"
+    "{{9 | divide 2 | add 1.5}}\1{}",
+    NULL};
+
 static const char *const numbers[] = {"-9223372036854775808",
                                       "18446744073709551615",
                                       "1e-3",
@@ -260,7 +280,8 @@ corpus_text(void)
         snprintf(name, sizeof(name), "%zu-op%d", i, constraints[i].op);
         seed_text("fuzz-constraint", name, constraints[i].op, constraints[i].sides);
     }
-    seed_texts("fuzz-template", -1, templates);
+    seed_texts("fuzz-template", 0, task_templates);
+    seed_texts("fuzz-template", 1, templates);
     seed_texts("fuzz-acl", -1, acl_policies);
     static const char *const *const text[] = {numbers, amounts, targets, addresses, tames};
     for (int i = 0; i < (int)ARRAY_LEN(text); i++)
