@@ -102,7 +102,6 @@ of_nomad(const char *name)
                                         "operator raft info",
                                         "operator raft logs",
                                         "operator raft state",
-                                        "operator root",
                                         "operator snapshot",
                                         "operator utilization",
                                         "plugin",
@@ -112,7 +111,6 @@ of_nomad(const char *name)
                                         "service",
                                         "setup",
                                         "system reconcile",
-                                        "var",
                                         "volume"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         size_t n = strlen(names[i]);
