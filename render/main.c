@@ -45,6 +45,7 @@ struct render {
     void *ctx;
     const struct render_request *q;
     struct render_report report;
+    const char **denied;              /* NULL at the end */
     const struct render_template *at; /* is being rendered */
 };
 
@@ -153,7 +154,7 @@ static bool
 keep_file(struct render *r, struct render_result *x, struct err *e)
 {
     const struct render_template *t = r->at;
-    const struct artifact_place at = {t->shared, t->path};
+    const struct artifact_place at = {.shared = t->shared, .path = t->path};
     struct slice text;
     struct err none = ERR_INIT;
     x->kept = read_beneath(r, &at, &text, &none) == 0;
@@ -194,7 +195,7 @@ static int
 find_text(struct render *r, struct slice *text, struct err *e)
 {
     const struct render_template *t = r->at;
-    const struct artifact_place at = {t->source_shared, t->source};
+    const struct artifact_place at = {.shared = t->source_shared, .path = t->source};
     *text = SLICE(str_or(t->text, ""), strlen(str_or(t->text, "")));
     if (str_empty(t->source))
         return 0;
@@ -205,10 +206,8 @@ static int
 execute(struct render *r, struct buf *out, struct template_result *res, struct err *e)
 {
     const struct render_template *t = r->at;
-    const struct template_grammar g = {.left = t->left,
-                                       .right = t->right,
-                                       .table = TEMPLATE_TASK,
-                                       .denied = r->q->denied.n > 0 ? r->q->denied.v : NULL};
+    const struct template_grammar g = {
+        .left = t->left, .right = t->right, .table = TEMPLATE_TASK, .denied = r->denied};
     const struct template_env env = {.ask = answer_ask,
                                      .data = r,
                                      .now_ns = r->q->now,
@@ -286,6 +285,9 @@ main(void)
     }
     (void)umask(022);
     r.q = q;
+    r.denied = mem_array(ctx, const char *, rc == 0 ? r.q->denied.n + 1 : 1);
+    for (size_t i = 0; rc == 0 && i < r.q->denied.n; i++)
+        r.denied[i] = r.q->denied.v[i];
     for (size_t i = 0; rc == 0 && i < r.q->templates.n; i++) {
         r.at = r.q->templates.v[i];
         rc = render_one(&r, &e);

@@ -418,6 +418,7 @@ artifact_path(const void *ctx, const char *path, const struct artifact_dirs *dir
     const char *task = place_below(path, dirs->task), *alloc = place_below(path, dirs->alloc),
                *secrets = place_below(path, dirs->secrets);
     ret->shared = alloc != NULL;
+    ret->named = alloc != NULL || task != NULL || secrets != NULL || path[0] != '/';
     const char *from = alloc != NULL     ? alloc
                        : task != NULL    ? mem_printf(ctx, "local%s", task)
                        : secrets != NULL ? mem_printf(ctx, "secrets%s", secrets)
@@ -434,6 +435,7 @@ int
 artifact_prefix(struct err *e, const char *what)
 {
     struct err why = *e;
+    err_clear(e);
     return err_set(e, why.code, "%s %s", what, why.text);
 }
 

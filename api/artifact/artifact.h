@@ -46,6 +46,7 @@ struct artifact_dirs {
     const char *alloc, *task, *secrets; /* NOMAD_ALLOC_DIR and so on, as the task sees them */
 };
 struct artifact_place {
+    bool named;       /* it begins with one of the directories, or is relative */
     bool shared;      /* below the directory of all tasks, else below the task's */
     const char *path; /* of plain components, "" for the directory itself */
 };

@@ -376,6 +376,14 @@ struct asking {
 };
 
 static int
+template_path(const struct asking *a, const char *path, struct artifact_place *ret, struct err *e)
+{
+    if (artifact_path(a->ctx, path, &a->dirs, ret, e) < 0)
+        return e->code;
+    return ret->named ? 0 : err_set(e, -ERR_INVALID, "path escapes alloc directory");
+}
+
+static int
 add_template(struct template_hook *h, size_t i, const struct asking *a, struct err *e)
 {
     const struct template *t = template_of(h, i);
@@ -395,9 +403,9 @@ add_template(struct template_hook *h, size_t i, const struct asking *a, struct e
     list_add(a->ctx, a->q->templates, x);
     const char *source = env_interpolate(a->ctx, a->env, str_or(t->source_path, ""));
     const char *dest = env_interpolate(a->ctx, a->env, str_or(t->dest_path, ""));
-    if (artifact_path(a->ctx, source, &a->dirs, &from, e) < 0)
+    if (template_path(a, source, &from, e) < 0)
         return artifact_prefix(e, "template source");
-    if (artifact_path(a->ctx, dest, &a->dirs, &to, e) < 0)
+    if (template_path(a, dest, &to, e) < 0)
         return artifact_prefix(e, "template destination");
     x->source_shared = from.shared;
     x->source = from.path;

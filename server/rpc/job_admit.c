@@ -15,6 +15,7 @@
 #include "common/host/zone.h"
 #include "common/mem.h"
 #include "server/sched/compare/constraint.h"
+#include "template/template.h"
 
 /* --- what is wrong with it --- */
 
@@ -73,6 +74,28 @@ drop_server_fields(struct job *j)
     j->version_tag = NULL;
 }
 
+/* Adds the first mistake of each text that can be parsed here already: a file may be read later. A
+ * node may allow functions that another one denies. */
+static void
+check_templates(void *ctx, const struct task_group *g, const struct task *task,
+                struct str_list *errors)
+{
+    for (size_t i = 0; i < task->templates.n; i++) {
+        const struct template *x = task->templates.v[i];
+        const struct template_grammar grammar = {
+            .left = x->left_delim, .right = x->right_delim, .table = TEMPLATE_TASK};
+        struct template_tree *tree = NULL;
+        struct err e = ERR_INIT;
+        auto_mem void *tmp = mem_ctx("template");
+        const char *text = str_or(x->embedded_tmpl, "");
+        if (template_parse(tmp, &grammar, SLICE(text, strlen(text)), &tree, &e) < 0)
+            list_add(ctx, *errors,
+                     mem_printf(ctx, "task group \"%s\": task \"%s\": template of \"%.200s\": %s",
+                                str_or(g->name, ""), str_or(task->name, ""),
+                                str_or(x->dest_path, ""), e.text));
+    }
+}
+
 void
 job_admit(struct write *w, struct state_txn *t, const struct job *job, struct admitted *a)
 {
@@ -104,6 +127,10 @@ job_admit(struct write *w, struct state_txn *t, const struct job *job, struct ad
         server_cfg(w->s)->admit)
         server_cfg(w->s)->admit(ctx, a->job, &a->errors);
     check_time_zone(ctx, a->job, &a->errors);
+    for (size_t i = 0; i < a->job->task_groups.n; i++)
+        for (size_t k = 0; k < a->job->task_groups.v[i]->tasks.n; k++)
+            check_templates(ctx, a->job->task_groups.v[i], a->job->task_groups.v[i]->tasks.v[k],
+                            &a->errors);
     check_job_constraints(ctx, a->job, &a->errors);
     job_unsupported(ctx, a->job, &a->unsupported);
     a->old = str_empty(a->job->id) ? NULL : state_job(t, ctx, a->job->namespace, a->job->id);
