@@ -12,7 +12,7 @@
 #include "cli/jobfile.h"
 #include "client/task/env.h"
 #include "common/fd.h"
-#include "template/env_file.h"
+#include "render/envfile.h"
 #include "template/template.h"
 
 struct asked {
@@ -37,14 +37,11 @@ env_of_file(struct render *r, const char *path)
     char *text;
     size_t n;
     struct err e = ERR_INIT;
-    struct env_pairs pairs;
     if (jobfile_read(r->c, path, &text, &n, &e) ||
-        env_file_parse(r->c, SLICE(text, n), &pairs, &e)) {
+        envfile_parse(r->c, SLICE(text, n), &r->env, &e)) {
         cmd_fail(r->c, "Error reading \"%s\": %s", path, e.text);
         return false;
     }
-    for (size_t i = 0; i < pairs.n; i++)
-        str_map_set(r->c, &r->env, pairs.v[i].name, pairs.v[i].value);
     return true;
 }
 

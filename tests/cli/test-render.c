@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "common/mem.h"
-#include "template/env_file.h"
 #include "tests/cli/fake.h"
 #include "tests/lib/test.h"
 
@@ -114,44 +113,5 @@ START_TEST(tells_what_is_missing)
 }
 END_TEST
 
-static const struct {
-    const char *text, *want; /* "error ...", or the pairs */
-} lines[] = {
-    {"", ""},
-    {"\n  \n# c\n", ""},
-    {"A=1\nA=2", "A=1;A=2;"},
-    {"a.b/c_1=x", "a.b/c_1=x;"},
-    {"A=a # b\nB=\"a # b\"#c", "A=a;B=a # b;"},
-    {"A=\"\\u00e9\\ud83d\\ude00\\/\\\"\"", "A=\xc3\xa9\xf0\x9f\x98\x80/\";"},
-    {"A=x\"y z\"'\\n'", "A=xy z\\n;"},
-    {"A=\n", "A=;"},
-    {"A=b=c", "A=b=c;"},
-    {"A", "error on line 1: missing ="},
-    {"x=1\n=1", "error on line 2: empty key"},
-    {"1A=1", "error on line 1: key must start with [A-Za-z_] but found '1'"},
-    {"A-B=1", "error on line 1: key characters must be [A-Za-z0-9/_.] but found '-'"},
-    {"A=\"x", "error on line 1: unmatched quote"},
-    {"A='x", "error on line 1: unmatched quote"},
-    {"A=\"\\q\"", "error on line 1: invalid escape in a value"},
-    {"A=\"\\u12\"", "error on line 1: invalid unicode escape"},
-    {"A=\x01", "error on line 1: invalid character in a value"},
-};
-
-START_TEST(files_of_variables)
-{
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        auto_mem void *ctx = mem_ctx("test");
-        struct env_pairs p;
-        struct err e = ERR_INIT;
-        auto_buf struct buf b = BUF_INIT(4096);
-        if (env_file_parse(ctx, SLICE(lines[i].text, strlen(lines[i].text)), &p, &e))
-            buf_puts(&b, e.text);
-        for (size_t k = 0; !e.code && k < p.n; k++)
-            buf_printf(&b, "%s=%s;", p.v[k].name, p.v[k].value);
-        ck_assert_str_eq(buf_str(&b), lines[i].want);
-    }
-}
-END_TEST
-
 TEST_SUITE_FIXTURE("cli render", 20, make_dir, remove_files, renders_what_is_there,
-                   tells_what_is_missing, files_of_variables)
+                   tells_what_is_missing)
