@@ -739,15 +739,3 @@ template_parse(const void *ctx, const struct template_grammar *g, struct slice t
     *ret = p.tree;
     return 0;
 }
-
-int
-template_refused_function(const struct template_grammar *g, struct slice text, struct err *e)
-{
-    auto_mem void *ctx = mem_ctx("template");
-    struct template_tree *tree;
-    int rc = template_parse(ctx, g, text, &tree, e);
-    if (rc == 0 || rc == -ERR_UNSUPPORTED)
-        return rc;
-    err_clear(e);
-    return 0;
-}

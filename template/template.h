@@ -35,14 +35,10 @@ struct template_grammar {
 struct template_tree;
 
 /* The tree is owned by ctx and needs neither `text` nor `g` any more. 0, or -ERR_INVALID with Go's
- * words: "template: NAME:LINE: MESSAGE"; -ERR_UNSUPPORTED: it calls a function that is refused. */
+ * words: "template: NAME:LINE: MESSAGE"; -ERR_UNSUPPORTED: a function is called that we do not have,
+ * since Consul, Vault or a program is asked, with the one to use instead. */
 int template_parse(const void *ctx, const struct template_grammar *g, struct slice text,
                    struct template_tree **ret, struct err *e);
-
-/* The first function of a task's template that we do not have, since it asks Consul or Vault, or
- * starts a program; with -ERR_UNSUPPORTED, and words that say what to use instead. 0: none. What is
- * no template at all is not told here. For registration, where a text is seen the first time. */
-int template_refused_function(const struct template_grammar *g, struct slice text, struct err *e);
 
 /* --- what it asks for --- */
 

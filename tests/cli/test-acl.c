@@ -133,7 +133,7 @@ START_TEST(own_policies)
               "Name  Job ID         Group Name     Task Name\na     <unavailable>  <unavailable>  "
                   "<unavailable>\n"
               "b     web            g              <unavailable>\n");
-    check_out("acl policy self -t {{len.}}", 0, "2\n");
+    check_out("acl policy self -t {{.|len}}", 0, "2\n");
 }
 END_TEST
 

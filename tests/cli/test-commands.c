@@ -636,7 +636,7 @@ START_TEST(nodes_and_servers)
               "Region  Tags\n"
               "s1.global  10.0.0.1  4648  alive   true    0         3             2.0.4  dc1         "
               "global  build=2.0.4,dc=dc1,port=4647,raft_vsn=3,region=global\n");
-    check_out("server members -t {{range$x:=.}}{{$x.Tags.Leader}}{{end}}", 0, "true\n");
+    check_out("server members -t {{range\t.}}{{.Tags.Leader}}{{end}}", 0, "true\n");
     check_out("system gc", 0, "");
 }
 END_TEST

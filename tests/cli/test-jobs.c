@@ -29,8 +29,9 @@ START_TEST(status_as_json_is_a_list_of_parts)
         {"GET /v1/job/web/deployment", 200, "null"},
         {NULL, 0, NULL}});
     check_out("job status -t "
-              "{{range.}}{{len(.Evaluations)}}-{{.LatestDeployment}}-{{.Summary.JobID}}{{end}} web",
-              0, "2-<no value>-web\n");
+              "{{range\t.}}{{.Evaluations|len}}-{{if\t.LatestDeployment}}y{{else}}n{{end}}-{{."
+              "Summary.JobID}}{{end}} web",
+              0, "2-n-web\n");
     check_out("job status -t {{range.}}{{.Allocations|len}}{{end}}", 0, "1\n");
     ck_assert_int_eq(fake_run("job status -json web"), 0);
     ck_assert_ptr_eq(strstr(fake_out(), "[\n    {\n        \"Allocations\": [\n"), fake_out());

@@ -237,8 +237,8 @@ static const struct {
     const char *words;
 } refused[] = {
     {"{{env \"A\"}}{{nomadVar \"x\"}}", 0, ""},
-    {"{{", 0, ""},
-    {"{{nofunc}}", 0, ""},
+    {"{{", -ERR_INVALID, "template: t:1: unclosed action"},
+    {"{{nofunc}}", -ERR_INVALID, "function \"nofunc\" not defined"},
     {"\n{{if 1}}{{with secret \"a\"}}{{end}}{{end}}", -ERR_UNSUPPORTED,
      "template: t:2: function \"secret\" asks Vault: use nomadVar"},
     {"{{service \"a\"}}", -ERR_UNSUPPORTED,
@@ -253,7 +253,10 @@ START_TEST(refuse_by_name)
     static const struct template_grammar g = {.name = "t", .table = TEMPLATE_TASK};
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
         struct err e = ERR_INIT;
-        int rc = template_refused_function(&g, SLICE(refused[i].text, strlen(refused[i].text)), &e);
+        auto_mem void *ctx = mem_ctx("test");
+        struct template_tree *tree;
+        int rc =
+            template_parse(ctx, &g, SLICE(refused[i].text, strlen(refused[i].text)), &tree, &e);
         ck_assert_msg(rc == refused[i].code && strstr(e.text, refused[i].words), "%s: %s",
                       refused[i].text, e.text);
     }
