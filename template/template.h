@@ -35,7 +35,7 @@ struct template_grammar {
 struct template_tree;
 
 /* The tree is owned by ctx and needs neither `text` nor `g` any more. 0, or -ERR_INVALID with Go's
- * words: "template: NAME:LINE: MESSAGE"; -ERR_UNSUPPORTED: a function is called that we do not have,
+ * words: "template: NAME:LINE: MESSAGE"; -ERR_UNSUPPORTED: a function is called that is not here,
  * since Consul, Vault or a program is asked, with the one to use instead. */
 int template_parse(const void *ctx, const struct template_grammar *g, struct slice text,
                    struct template_tree **ret, struct err *e);
