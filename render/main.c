@@ -288,9 +288,14 @@ main(void)
     r.denied = mem_array(ctx, const char *, rc == 0 ? r.q->denied.n + 1 : 1);
     for (size_t i = 0; rc == 0 && i < r.q->denied.n; i++)
         r.denied[i] = r.q->denied.v[i];
-    for (size_t i = 0; rc == 0 && i < r.q->templates.n; i++) {
+    bool understood = rc == 0;
+    for (size_t i = 0; understood && i < r.q->templates.n; i++) {
+        struct err own = ERR_INIT; /* the first one is told; others are rendered all the same */
         r.at = r.q->templates.v[i];
-        rc = render_one(&r, &e);
+        if (render_one(&r, &own) < 0 && rc == 0) {
+            rc = own.code;
+            e = own;
+        }
     }
     if (rc < 0) {
         str_tame(e.text, false);

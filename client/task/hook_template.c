@@ -281,6 +281,7 @@ template_retry(struct template_hook *h, const struct err *e)
     h->timer = timer_start(tr->ar->g->loop, ms, on_again, h);
 }
 
+/* Returns whether all that was asked for is there. */
 static bool
 template_take(struct template_hook *h, const struct render_report *r)
 {
@@ -289,12 +290,14 @@ template_take(struct template_hook *h, const struct render_report *r)
         const struct render_result *x = r->results.v[i];
         if (x->index < 0 || (size_t)x->index >= h->n)
             continue;
-        whole = whole && (!x->waits || x->kept);
+        h->v[x->index].waits = x->waits && !x->kept;
         h->v[x->index].changed = h->v[x->index].changed || x->changed;
     }
-    for (size_t i = 0; i < h->n; i++)
+    for (size_t i = 0; i < h->n; i++) {
+        whole = whole && !h->v[i].waits;
         if (h->v[i].at_ns == -1)
             h->v[i].at_ns = h->v[i].first_ns = 0;
+    }
     for (size_t i = 0; i < r->env.n; i++) {
         if (h->env == NULL)
             h->tr->vars = h->env = mem_new(h, struct str_map);

@@ -15,6 +15,7 @@ struct template_state {
     struct command *script; /* runs */
     int64_t first_ns; /* monotonic: of the first change that it is to be rendered for; 0: none */
     int64_t at_ns;    /* ... and when that is done; 0: it is not to be */
+    bool waits;       /* for an answer, and there is no file that stands in */
     bool changed;     /* its file, since the task started; change_mode is to be done */
 };
 
