@@ -40,6 +40,8 @@ struct hold {
 void hold_take(struct hold *h);
 void hold_release(struct hold *h);
 
+struct helper;
+
 struct ground { /* a talloc context */
     struct loop *loop;
     struct client_config cfg; /* strings owned */
@@ -47,6 +49,10 @@ struct ground { /* a talloc context */
     struct warden_client *warden; /* NULL: no task can start */
     struct link *link;            /* to it */
     struct local *local;
+    struct { /* task/helper.c */
+        unsigned running;
+        struct helper *waiting; /* the first of a list */
+    } helpers;
     struct lookups *lookups; /* what tasks ask the servers for */
     char node_id[UUID_TEXT];
     char secret[UUID_TEXT];

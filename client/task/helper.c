@@ -31,7 +31,9 @@ struct helper { /* a talloc context */
     int talk, exit; /* -1 */
     struct watch *watch; /* of exit */
     struct timer *again;
-    bool asking; /* the warden's answer is to come */
+    struct helper *next; /* of those that wait for their turn */
+    bool waiting;        /* ... it is one of them */
+    bool asking;         /* the warden's answer is to come */
     bool cancelled;
 };
 
@@ -45,13 +47,34 @@ helper_close(struct helper *h)
     fd_close(&h->exit);
 }
 
+/* The warden takes so many at once, and one that ends makes room for the next. */
+static void
+helper_next(struct ground *g)
+{
+    struct helper *h = g->helpers.waiting;
+    if (h == NULL || g->stopping || g->helpers.running >= WARDEN_HELPERS_MAX)
+        return;
+    g->helpers.waiting = TAKE(h->next);
+    h->waiting = false;
+    g->helpers.running++;
+    helper_ask(h);
+}
+
 static void
 helper_free(struct helper *h)
 {
     struct ground *g = h->g;
+    struct helper **at = &g->helpers.waiting;
     helper_close(h);
     timer_stop(TAKE(h->again));
+    while (h->waiting && *at != h)
+        at = &(*at)->next;
+    if (h->waiting)
+        *at = h->next;
+    else
+        g->helpers.running--;
     talloc_free(h);
+    helper_next(g);
     hold_release(&g->hold);
 }
 
@@ -190,7 +213,12 @@ helper_run(struct task_runner *tr, const struct helper_request *q, const void *p
     h->request = codec_clone(h, &type_helper_request, q);
     h->packet = mem_dup(h, p, n);
     hold_take(&h->g->hold);
-    helper_ask(h);
+    struct helper **last = &h->g->helpers.waiting;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = h;
+    h->waiting = true;
+    helper_next(h->g);
     return h;
 }
 
