@@ -10,8 +10,27 @@ def boot_id():
     return read("/proc/sys/kernel/random/boot_id")
 
 
+def write_variable(path, items):
+    """As soon as the leader has made its first key."""
+    def written():
+        try:
+            return request("PUT", f"/v1/var/{path}", {"Path": path, "Items": items}) or True
+        except AssertionError:
+            return False
+    until(written, f"variable {path}")
+
+
+def registered():
+    return {s["AllocID"] for s in request("GET", "/v1/service/comeback")}
+
+
 def submit_comeback():
-    submit("comeback", "exec sleep 1000000", count=2)
+    write_variable("nomad/jobs/comeback", {"word": "hello"})
+    text = '{{ with nomadVar "nomad/jobs/comeback" }}WORD={{ .word }}{{ end }}\n'
+    submit("comeback", "exec sleep 1000000", count=2,
+           in_task={"Templates": [{"EmbeddedTmpl": text, "DestPath": "secrets/env", "Envvars": True}]},
+           in_group={"Services": [{"Name": "comeback", "Provider": "nomad", "PortLabel": "p"}],
+                     "Networks": [{"DynamicPorts": [{"Label": "p"}]}]})
     # as many programs do, it answers the machine's signal with exit status 0
     submit("polite", "trap 'exit 0' TERM; while :; do sleep 1; done", kind="batch")
     remember(boot=boot_id(), comeback=[a["ID"] for a in allocs("comeback", "running", 2)],
@@ -35,7 +54,11 @@ def came_back():
             state = request("GET", f"/v1/allocation/{a['ID']}")["TaskStates"]["t"]
             return os.path.exists(leaf(a)) and pids(a) and state["State"] == "running" and state["Restarts"] == 0
         until(runs, "running task")
+    until(lambda: registered() == set(before["comeback"]), "the registrations of what runs")
+    for a in now[:2]:
+        assert any(b"WORD=hello" in open(f"/proc/{p}/environ", "rb").read().split(b"\0") for p in pids(a)), "no variable of a template"
     purge("comeback")
+    until(lambda: not registered(), "end of the registrations")
     purge("polite")
     until(lambda: len(glob.glob(f"{TASKS}/*-*/t/task")) == 0, "empty tasks unit")
 

@@ -75,15 +75,15 @@ def ready():
 
 
 def submit(name, script, count=1, memory=32, cpu=50, kind="service", restarts=0, config=None, resources=None,
-           isolation=None, disk=10):
-    """One group "g" with one exec task "t" that runs a shell script; `config` and `resources` are laid over."""
+           isolation=None, disk=10, in_task=None, in_group=None):
+    """One group "g" with one exec task "t" that runs a shell script; the other dicts are laid over."""
     task = {"Name": "t", "Driver": "exec",
             "Config": {"command": "/bin/sh", "args": ["-c", script], **(config or {})},
             "Resources": {"CPU": cpu, "MemoryMB": memory, **(resources or {})},
-            "LogConfig": {"MaxFiles": 1, "MaxFileSizeMB": 1}, "Isolation": isolation}
+            "LogConfig": {"MaxFiles": 1, "MaxFileSizeMB": 1}, "Isolation": isolation, **(in_task or {})}
     group = {"Name": "g", "Count": count, "RestartPolicy": {"Attempts": restarts, "Mode": "fail"},
              "ReschedulePolicy": {"Attempts": 0, "Unlimited": False}, "EphemeralDisk": {"SizeMB": disk},
-             "Tasks": [task]}
+             "Tasks": [task], **(in_group or {})}
     request("PUT", "/v1/jobs", {"Job": {"ID": name, "Name": name, "Type": kind, "Datacenters": ["*"],
                                         "TaskGroups": [group]}})
 
