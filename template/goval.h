@@ -133,7 +133,8 @@ gv_none(struct gv v)
 #define GV_INTEGER(x) ((struct gv){.t = &gv_int, .i = (int64_t)(x)})
 #define GV_LONG(x) ((struct gv){.t = &gv_int64, .i = (int64_t)(x)})
 #define GV_REAL(x) ((struct gv){.t = &gv_float64, .f = (x)})
-#define GV_TEXT(p, len) ((struct gv){.t = &gv_string, .s = (p), .n = (len)})
+/* Empty texts point somewhere too. */
+#define GV_TEXT(p, len) ((struct gv){.t = &gv_string, .s = (len) > 0 ? (p) : "", .n = (len)})
 #define GV_LIT(text) GV_TEXT((text), sizeof(text) - 1)
 
 /* A nil of its type: a map, list or pointer without anything, an interface that holds nothing. */

@@ -434,6 +434,8 @@ artifact_path(const void *ctx, const char *path, const struct artifact_dirs *dir
 int
 artifact_prefix(struct err *e, const char *what)
 {
+    if (e == NULL)
+        return -ERR_INVALID;
     struct err why = *e;
     err_clear(e);
     return err_set(e, why.code, "%s %s", what, why.text);

@@ -28,7 +28,7 @@ static bool
 is_word(struct gv s, const char *const *words, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (strlen(words[i]) == s.n && memcmp(words[i], s.s, s.n) == 0)
+        if (strlen(words[i]) == s.n && (s.n == 0 || memcmp(words[i], s.s, s.n) == 0))
             return true;
     return false;
 }
