@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tasks ask the servers for, and follow: one blocking query per question of the node, however
+ * Questions of tasks to the servers, whose answers are followed: one blocking query each, however
  * many tasks ask it. It is asked in the name of an allocation, and goes on when a server cannot be
  * reached: the last answer stays until there is another.
  */

@@ -31,6 +31,19 @@ base64_encode(struct buf *out, const void *data, size_t n)
     out->len += (size_t)(w - start);
 }
 
+void
+base64url_encode(struct buf *out, const void *p, size_t n)
+{
+    size_t from = out->len;
+    base64_encode(out, p, n);
+    while (out->len > from && out->data[out->len - 1] == '=')
+        out->len--;
+    for (size_t i = from; i < out->len; i++)
+        out->data[i] = out->data[i] == '+'   ? (uint8_t)'-'
+                       : out->data[i] == '/' ? (uint8_t)'_'
+                                             : out->data[i];
+}
+
 static int
 base64_digit(char c)
 {

@@ -28,15 +28,6 @@
 
 enum { SUMS_MAX = 1 << 20 };
 
-#ifdef INSTRUMENTED
-const char *__asan_default_options(void); /* it looks at other processes, and may not */
-const char *
-__asan_default_options(void)
-{
-    return "detect_leaks=0";
-}
-#endif
-
 struct fetch {
     void *ctx;
     const struct fetch_request *q;

@@ -460,7 +460,7 @@ walk_branch(struct run *r, struct gv dot, const struct node *n)
     return w;
 }
 
-/* One turn of a range; false: it was the last. */
+/* Takes a turn of a range; false: it was the last. */
 static bool
 walk_turn(struct run *r, const struct node *n, struct gv index, struct gv elem)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the commands of variables share: specifications and how a variable is printed.
+ * Specifications of variables and how one is printed, for all commands of them.
  */
 #ifndef PADDOCK_CLI_VAR_VAR_H
 #define PADDOCK_CLI_VAR_VAR_H

@@ -34,15 +34,6 @@ struct artifact_hook {
 
 static void artifact_next(struct artifact_hook *h);
 
-static uint64_t
-artifacts_key(const struct task *t)
-{
-    uint64_t key = 0;
-    for (size_t i = 0; i < t->artifacts.n; i++)
-        key = key * 31 + codec_hash(&type_task_artifact, t->artifacts.v[i], 0);
-    return key != 0 ? key : 1;
-}
-
 /* Leaves out the query, which may hold a secret. */
 static const char *
 shown_source(const void *ctx, const struct task_artifact *a)
@@ -148,7 +139,8 @@ artifact_next(struct artifact_hook *h)
     struct fetch_request q = {0};
     struct err e = ERR_INIT;
     if (h->at == tr->task->artifacts.n) {
-        tr->sm.t->artifacts = artifacts_key(tr->task); /* durable with the next change */
+        tr->sm.t->artifacts = task_blocks_key(
+            &type_task_artifact, &tr->task->artifacts); /* durable with the next change */
         tr->up->go_on(tr);
         return;
     }
@@ -180,7 +172,8 @@ static bool
 hook_artifact_prestart(struct task_runner *tr)
 {
     struct artifact_hook *h = tr->hook.artifact;
-    if (tr->task->artifacts.n == 0 || tr->sm.t->artifacts == artifacts_key(tr->task))
+    if (tr->task->artifacts.n == 0 ||
+        tr->sm.t->artifacts == task_blocks_key(&type_task_artifact, &tr->task->artifacts))
         return true;
     if (h == NULL) {
         h = tr->hook.artifact = mem_new(tr->ar->rec, struct artifact_hook);

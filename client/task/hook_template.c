@@ -45,20 +45,10 @@ struct template_use {
     char *key, *ns, *region, *name;
     bool *by;     /* which templates */
     bool missing; /* one of them waits for it */
-    bool kept;    /* while uses are gone through */
 };
 
 static void template_render_due(struct template_hook *h);
 static void template_arm(struct template_hook *h);
-
-static uint64_t
-templates_key(const struct task *t)
-{
-    uint64_t key = 0;
-    for (size_t i = 0; i < t->templates.n; i++)
-        key = key * 31 + codec_hash(&type_template, t->templates.v[i], 0);
-    return key != 0 ? key : 1;
-}
 
 static bool
 template_launching(const struct template_hook *h)
@@ -315,7 +305,8 @@ template_whole(struct template_hook *h)
     timer_stop(TAKE(h->tell));
     mem_free(h->told);
     h->told = NULL;
-    tr->sm.t->templates = templates_key(tr->task); /* durable with the next change */
+    tr->sm.t->templates =
+        task_blocks_key(&type_template, &tr->task->templates); /* durable with the next change */
     if (!starts) {
         template_apply(h);
         return;
@@ -392,7 +383,8 @@ add_template(struct template_hook *h, size_t i, const struct asking *a, struct e
     const struct template *t = template_of(h, i);
     struct render_template *x = type_new(a->ctx, &type_render_template);
     struct artifact_place from, to;
-    bool before = h->tr->sm.t->templates == templates_key(h->tr->task);
+    bool before =
+        h->tr->sm.t->templates == task_blocks_key(&type_template, &h->tr->task->templates);
     *x = (struct render_template){.index = (int64_t)i,
                                   .text = t->embedded_tmpl,
                                   .left = t->left_delim,
@@ -507,7 +499,7 @@ template_run(struct template_hook *h)
     h->helper = helper_run(h->tr, &run, b.data, b.len, on_rendered, h);
 }
 
-/* Those that are due are marked by -1 while the helper works. */
+/* Marks what is due by -1 while the helper works. */
 static void
 template_render_due(struct template_hook *h)
 {

@@ -80,4 +80,15 @@ struct task_runner { /* an element of the array of its allocation */
     size_t blocks_at;                /* bpf_read_block */
 };
 
+/* Returns a hash of a list of blocks, for a task's record; never 0. */
+static inline uint64_t
+task_blocks_key(const struct type *t, const void *list)
+{
+    const struct object_list *l = list;
+    uint64_t key = 0;
+    for (size_t i = 0; i < l->n; i++)
+        key = key * 31 + codec_hash(t, l->v[i], 0);
+    return key != 0 ? key : 1;
+}
+
 #endif

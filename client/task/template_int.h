@@ -9,7 +9,7 @@
 
 struct template_hook;
 
-/* One template. */
+/* The state of a template. */
 struct template_state {
     struct template_hook *h;
     struct command *script; /* runs */

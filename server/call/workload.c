@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who calls: tasks, by the identities that were signed for them.
+ * Tasks as callers, by the identities that were signed for them.
  */
 #include "server/call/caller.h"
 

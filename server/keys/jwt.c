@@ -23,20 +23,6 @@ enum { SKEW_S = 5 /* of the clocks of servers */ };
 
 /* --- base64url, without padding --- */
 
-static void
-put_base64url(struct buf *b, const void *p, size_t n)
-{
-    size_t from = b->len;
-
-    base64_encode(b, p, n);
-    while (b->len > from && b->data[b->len - 1] == '=')
-        b->len--;
-    for (size_t i = from; i < b->len; i++)
-        b->data[i] = b->data[i] == '+'   ? (uint8_t)'-'
-                     : b->data[i] == '/' ? (uint8_t)'_'
-                                         : b->data[i];
-}
-
 /* Decodes strictly; n 0: it is none. Owned by ctx. */
 static struct slice
 get_base64url(const void *ctx, const char *s, size_t n)
@@ -113,7 +99,7 @@ put_signature(struct buf *b, EVP_PKEY *rsa)
     ASSERT(EVP_DigestSign(md, sig, &n, b->data, b->len) == 1);
     EVP_MD_CTX_free(md);
     buf_putc(b, '.');
-    put_base64url(b, sig, n);
+    base64url_encode(b, sig, n);
 }
 
 char *
@@ -123,11 +109,11 @@ jwt_sign(const void *ctx, const struct key *k, const struct jwt_claims *c)
     auto_buf struct buf b = BUF_INIT(JWT_MAX), part = BUF_INIT(JWT_MAX);
 
     buf_printf(&part, "{\"alg\":\"RS256\",\"kid\":\"%s\",\"typ\":\"JWT\"}", k->id);
-    put_base64url(&b, part.data, part.len);
+    base64url_encode(&b, part.data, part.len);
     buf_putc(&b, '.');
     part.len = 0;
     put_claims(tmp, &part, c);
-    put_base64url(&b, part.data, part.len);
+    base64url_encode(&b, part.data, part.len);
     put_signature(&b, k->rsa);
     char *token = buf_error(&b) == 0 && buf_error(&part) == 0
                       ? mem_strndup(ctx, (const char *)b.data, b.len)

@@ -35,7 +35,7 @@ struct key {
     EVP_PKEY *rsa;
 };
 
-/* One more reference to the key of that id. NULL with -ERR_NOT_FOUND: there is none;
+/* Adds a reference to the key of that id. NULL with -ERR_NOT_FOUND: there is none;
  * -ERR_UNAVAILABLE: this server has not the wrapping key; -ERR_CORRUPT. */
 struct key *keys_get(struct keys *k, struct state_txn *t, const char *id, struct err *e);
 /* The same of the one that seals and signs. -ERR_UNAVAILABLE: there is none yet. */

@@ -314,41 +314,38 @@ state_by_rows(struct state_txn *t, const void *ctx, enum state_by index, const c
     return iter_new(t, ctx, T_INDEXES + index, k);
 }
 
-bool
-state_any(struct state_txn *t, enum state_by index, const char *ns, const char *id)
+static bool
+any_below(struct state_txn *t, unsigned table, struct slice prefix)
 {
-    struct key k = key2(ns, id);
-    struct table_scan *s = table_scan(t->t, t->s->t[T_INDEXES + index], KEY_SLICE(k));
+    struct table_scan *s = table_scan(t->t, table, prefix);
     bool any = table_next(s);
+
     if (s->error != 0)
         state_fatal(t->s, "a list", s->error);
     table_scan_end(s);
     return any;
+}
+
+bool
+state_any(struct state_txn *t, enum state_by index, const char *ns, const char *id)
+{
+    struct key k = key2(ns, id);
+
+    return any_below(t, t->s->t[T_INDEXES + index], KEY_SLICE(k));
 }
 
 bool
 state_any_key(struct state_txn *t, enum state_by index, const char *first)
 {
     struct key k = key1(first);
-    struct table_scan *s = table_scan(t->t, t->s->t[T_INDEXES + index], KEY_SLICE(k));
-    bool any = table_next(s);
 
-    if (s->error != 0)
-        state_fatal(t->s, "a list", s->error);
-    table_scan_end(s);
-    return any;
+    return any_below(t, t->s->t[T_INDEXES + index], KEY_SLICE(k));
 }
 
 bool
 state_any_row(struct state_txn *t, enum state_table table)
 {
-    struct table_scan *s = table_scan(t->t, t->s->t[table], SLICE("", 0));
-    bool any = table_next(s);
-
-    if (s->error != 0)
-        state_fatal(t->s, "a list", s->error);
-    table_scan_end(s);
-    return any;
+    return any_below(t, t->s->t[table], SLICE("", 0));
 }
 
 struct state_iter *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One kind of value as another, as sprig's functions take whatever they are given.
+ * Conversions between kinds of values, as sprig's functions take whatever they are given.
  */
 #ifndef PADDOCK_TEMPLATE_FUNC_CAST_H
 #define PADDOCK_TEMPLATE_FUNC_CAST_H

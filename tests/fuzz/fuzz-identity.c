@@ -49,20 +49,6 @@ begin(void)
 }
 
 static void
-put_part(struct buf *b, const void *p, size_t n)
-{
-    size_t from = b->len;
-
-    base64_encode(b, p, n);
-    while (b->len > from && b->data[b->len - 1] == '=')
-        b->len--;
-    for (size_t i = from; i < b->len; i++)
-        b->data[i] = b->data[i] == '+'   ? (uint8_t)'-'
-                     : b->data[i] == '/' ? (uint8_t)'_'
-                                         : b->data[i];
-}
-
-static void
 open_signed(const void *ctx, struct state_txn *t, const char *payload, size_t n)
 {
     static const char head[] = "{\"alg\":\"RS256\",\"kid\":\"k1\"}";
@@ -72,14 +58,14 @@ open_signed(const void *ctx, struct state_txn *t, const char *payload, size_t n)
     uint8_t sig[512];
     size_t len = sizeof(sig);
 
-    put_part(&b, head, strlen(head));
+    base64url_encode(&b, head, strlen(head));
     buf_putc(&b, '.');
-    put_part(&b, payload, n);
+    base64url_encode(&b, payload, n);
     ASSERT(EVP_DigestSignInit(md, NULL, EVP_sha256(), NULL, key->rsa) == 1);
     ASSERT(EVP_DigestSign(md, sig, &len, b.data, b.len) == 1);
     EVP_MD_CTX_free(md);
     buf_putc(&b, '.');
-    put_part(&b, sig, len);
+    base64url_encode(&b, sig, len);
     (void)jwt_open(ctx, t, buf_str(&b), NOW, &c);
 }
 
