@@ -32,15 +32,6 @@ enum {
     OUTPUT_MAX = 32 << 20, /* bytes of a file */
 };
 
-#ifdef INSTRUMENTED
-const char *__asan_default_options(void); /* it looks at other processes, and may not */
-const char *
-__asan_default_options(void)
-{
-    return "detect_leaks=0";
-}
-#endif
-
 struct render {
     void *ctx;
     const struct render_request *q;
@@ -172,13 +163,17 @@ is_among(const struct template_asks *l, const struct template_ask *a)
     return false;
 }
 
-static void
-note_asked(struct render *r, const struct template_result *res)
+static int
+note_asked(struct render *r, const struct template_result *res, struct err *e)
 {
-    for (size_t i = 0; i < res->used.n && r->report.asked.n < ASKED_MAX; i++) {
+    for (size_t i = 0; i < res->used.n; i++) {
         const struct template_ask *a = &res->used.v[i];
         if (a->kind == TEMPLATE_FILE)
             continue;
+        if (r->report.asked.n == ASKED_MAX)
+            return err_set(e, -ERR_LIMIT,
+                           "the templates of the task ask for more than %d variables and services",
+                           ASKED_MAX);
         struct render_asked *x = type_new(r->ctx, &type_render_asked);
         x->kind = a->kind == TEMPLATE_VARIABLE_EXISTS ? TEMPLATE_VARIABLE : a->kind;
         x->key = mem_strdup(x, a->key);
@@ -189,6 +184,7 @@ note_asked(struct render *r, const struct template_result *res)
         x->missing = is_among(&res->missing, a);
         list_add(r->ctx, r->report.asked, x);
     }
+    return 0;
 }
 
 static int
@@ -236,10 +232,14 @@ render_one(struct render *r, struct err *e)
     if (t->keep == RENDER_KEEP_ALWAYS && keep_file(r, x, e))
         return e->code;
     int rc = execute(r, &out, &res, e);
-    note_asked(r, &res);
     if (rc == -ERR_INVALID && res.missing.n > 0) { /* of what is nothing as yet */
         err_clear(e);
         rc = 0;
+    }
+    struct err more = ERR_INIT; /* also of a mistake: another answer may mend it */
+    if (note_asked(r, &res, &more) < 0 && rc == 0) {
+        *e = more;
+        rc = more.code;
     }
     x->waits = res.missing.n > 0;
     if (x->waits && t->keep == RENDER_KEEP_WAITING)
