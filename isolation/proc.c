@@ -166,18 +166,27 @@ proc_fork(int *ret_pidfd)
     return fork_with(0, ret_pidfd);
 }
 
+static void
+close_between(int a, int b)
+{
+    if (a + 1 < b)
+        (void)RAW(SYS_close_range, a + 1, b - 1, 0);
+}
+
 /* The table is shared until the child takes a copy of the part that it keeps. */
 pid_t
-proc_fork_bare(uint64_t flags, int keep, int *ret_pidfd)
+proc_fork_bare(uint64_t flags, int keep, int also, int *ret_pidfd)
 {
     pid_t pid = fork_with(CLONE_FILES | flags, ret_pidfd);
     if (pid != 0)
         return pid;
-    unsigned last = keep > STDERR_FILENO ? (unsigned)keep : STDERR_FILENO;
-    if (RAW(SYS_close_range, last + 1, ~0U, CLOSE_RANGE_UNSHARE) < 0)
+    int low = keep < also ? keep : also, high = keep < also ? also : keep;
+    low = low > STDERR_FILENO ? low : STDERR_FILENO;
+    high = high > STDERR_FILENO ? high : STDERR_FILENO;
+    if (RAW(SYS_close_range, high + 1, ~0U, CLOSE_RANGE_UNSHARE) < 0)
         _exit(EMFILE);
-    if (last > STDERR_FILENO + 1)
-        (void)RAW(SYS_close_range, STDERR_FILENO + 1, last - 1, 0);
+    close_between(STDERR_FILENO, low);
+    close_between(low, high);
     return 0;
 }
 

@@ -32,9 +32,9 @@ pid_t proc_pidfd_pid(int pidfd);
 /* fork(2) by clone3, for single-threaded programs: the child's pid, 0 in the child, or -errno.
  * `ret_pidfd` may be NULL. */
 pid_t proc_fork(int *ret_pidfd);
-/* The same with more `flags` of clone3(2). The child has the standard descriptors and `keep` (-1:
- * no other) and takes no longer for it when the parent has tens of thousands. */
-pid_t proc_fork_bare(uint64_t flags, int keep, int *ret_pidfd);
+/* The same with more `flags` of clone3(2). The child has the standard descriptors, `keep` and
+ * `also` (-1: none), and takes no longer for it when the parent has tens of thousands. */
+pid_t proc_fork_bare(uint64_t flags, int keep, int also, int *ret_pidfd);
 /* The same as proc_fork() with more `flags`, born in the cgroup whose directory is `cgroup`; -1: in
  * the caller's. */
 pid_t proc_fork_into(uint64_t flags, int cgroup, int *ret_pidfd);

@@ -25,6 +25,7 @@ hook_dirs_prestart(struct alloc_runner *ar)
         t->name = ar->tasks[i].sm.t->name;
         t->user = launch_user(tmp, &ar->tasks[i]);
         t->driver = ar->tasks[i].task->driver;
+        t->secrets_mb = launch_secrets_mb(&ar->tasks[i]);
         v[i] = t;
     }
     hold_take(&ar->a.hold);

@@ -318,6 +318,17 @@ launch_input(const void *ctx, struct task_runner *tr, struct err *e)
     return launch_prepare(p, tr, true, p, e) < 0 ? NULL : &p->in;
 }
 
+/* Is for what files are put into, and for engines; others have the memory of their sandbox. */
+int64_t
+launch_secrets_mb(const struct task_runner *tr)
+{
+    enum { DEFAULT_MB = 1 };
+    const struct resources *r = tr->task->resources;
+    if (tr->task->templates.n == 0 && !driver_engine(tr->task->driver))
+        return 0;
+    return r && r->secrets_mb > 0 ? r->secrets_mb : DEFAULT_MB;
+}
+
 struct launch_spec *
 launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e)
 {
@@ -326,7 +337,7 @@ launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e)
     if (!in || tr->driver->spec(ctx, in, &spec, e) < 0 ||
         find_disks(tr->ar->g, spec->isolation, e) < 0)
         return NULL;
-    spec->secrets_kept = tr->task->templates.n > 0;
+    spec->secrets_kept = launch_secrets_mb(tr) > 0;
     if (group_fenced(tr->ar->tg)) /* where no server was heard in this boot: it has no time left */
         spec->until = (tr->ar->g->heard_ns + tr->ar->tg->disconnect->lost_after.v) / NS_PER_MS;
     if (group_fenced(tr->ar->tg) && tr->ar->g->heard_ns == 0)

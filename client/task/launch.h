@@ -8,6 +8,8 @@
 #include "client/task/task_int.h"
 
 /* The task's user, resolved; "" for the driver's default. */
+/* MiB of memory that its secrets directory is; 0: the directory is on the disk. */
+int64_t launch_secrets_mb(const struct task_runner *tr);
 const char *launch_user(const void *ctx, struct task_runner *tr);
 /* NULL: *e says why. */
 const struct driver_input *launch_input(const void *ctx, struct task_runner *tr, struct err *e);

@@ -388,6 +388,8 @@ check_values(const struct warden_request *r, struct err *e)
         const struct warden_task *t = r->tasks.v[i];
         if (t == NULL || !plain_task_name(t->name))
             return err_set(e, -ERR_INVALID, "the name of task %zu is not allowed", i);
+        if (t->secrets_mb < 0 || t->secrets_mb > JOB_SECRETS_MIB_MAX)
+            return err_set(e, -ERR_INVALID, "the secrets of task %zu are out of range", i);
     }
     if (r->network != NULL && check_network(r->network, e) < 0)
         return -ERR_INVALID;

@@ -138,6 +138,19 @@ base_prune(const void *ctx, const struct base_conf *c, const char *const *roots,
     return 0;
 }
 
+void
+base_detach_below(const char *path)
+{
+    auto_mem void *ctx = mem_ctx("base_detach_below");
+    char *text;
+    if (file_read(ctx, AT_FDCWD, MOUNTS_FILE, MOUNT_TABLE_MAX, &text, NULL) < 0)
+        return;
+    const char *below = mem_printf(ctx, "%s/", path);
+    for (struct mount_line m; mounts_next(&text, &m);)
+        if (str_prefix(m.point, below))
+            (void)RAW(SYS_umount2, m.point, DETACH | 8 /* UMOUNT_NOFOLLOW */);
+}
+
 /* --- templates --- */
 /* A copy of the mount at `from` put on `to`, with attributes added in all of it. */
 static int

@@ -51,6 +51,9 @@ int base_make(const void *ctx, const struct base_conf *conf, struct base *ret, s
  * read-only root. What mounts_apply() expects; see there. */
 int base_enter(const struct base *b, struct err *e);
 
+/* Detaches every mount below `path` in the caller's mount namespace. */
+void base_detach_below(const char *path);
+
 /* Brings DIR/etc up to date with the host's files that changed (resolv.conf, passwd ...), and looks
  * at what /proc has. Cheap when nothing did: one stat per file, at most once per second of `now_ns`
  * (any monotonic clock). Call before a launch. Running tasks see the change too. */

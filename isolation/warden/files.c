@@ -15,6 +15,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,11 +32,13 @@
 #include "common/random.h"
 #include "common/str.h"
 #include "common/uuid.h"
+#include "isolation/root/base.h"
 #include "isolation/root/quota.h"
 #include "isolation/root/verity.h"
 #include "isolation/warden/handlers.h"
 #include "isolation/warden/loop.h"
 #include "isolation/warden/net.h"
+#include "isolation/warden/secrets.h"
 #include "isolation/warden/task.h"
 #include "isolation/warden/user.h"
 #include "isolation/warden/userns.h"
@@ -180,9 +183,14 @@ files_alloc_make(struct warden *w, struct waiter to, const struct warden_request
         struct err why = ERR_INIT;
         (void)userns_get(w, q->alloc_id, &u, &why); /* the launch tells */
     }
+    const struct loop_work work = {"mount the memory of secrets", secrets_mount,
+                                   (void *)(uintptr_t)q, NULL};
+    bool later = r == 0 && secrets_wanted(w, q);
+    if (later)
+        r = loop_fork(w, to, &work, &e);
     if (r < 0)
         loop_refuse(w, to, &e);
-    else
+    else if (!later)
         loop_answer(w, to, &a);
 }
 
@@ -195,7 +203,14 @@ remove_tree(struct warden *w, void *arg)
     if (fd >= 0)
         (void)quota_lift(fd); /* or it is left to the next that the project is given to */
     fd_close(&fd);
-    int r = dir_remove(w->alloc_dir, arg, &e);
+    secrets_unmount(w, arg);
+    int r = dir_remove(w->alloc_dir, arg, NULL);
+    if (r < 0) {
+        char path[PATH_MAX];
+        (void)snprintf(path, sizeof(path), "%s/%s", w->policy->alloc_dir, (const char *)arg);
+        base_detach_below(path);
+        r = dir_remove(w->alloc_dir, arg, &e);
+    }
     if (r < 0)
         log_error(ROOM, "an allocation's directory is not wholly removed; the rest is tried again",
                   "error", e.text, NULL);

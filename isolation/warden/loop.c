@@ -335,7 +335,7 @@ loop_fork(struct warden *w, struct waiter to, const struct loop_work *work, stru
     if (i == WARDEN_JOBS_MAX)
         return err_set(e, -ERR_BUSY, "%s: more than %d children at once", what, WARDEN_JOBS_MAX);
     int pidfd = -1;
-    pid_t pid = proc_fork_bare(0, w->alloc_dir, &pidfd);
+    pid_t pid = proc_fork_bare(0, w->alloc_dir, w->host_mnt, &pidfd);
     if (pid < 0)
         return err_errno(e, -pid, "%s: clone", what);
     if (pid == 0) {

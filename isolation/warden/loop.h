@@ -35,7 +35,7 @@ void loop_refuse(struct warden *w, struct waiter to, const struct err *e);
 bool loop_can_fork(const struct warden *w); /* fewer than WARDEN_JOBS_MAX children */
 struct loop_work {
     const char *what;
-    int (*fn)(struct warden *w, void *arg); /* in a child, which has no descriptor but alloc_dir */
+    int (*fn)(struct warden *w, void *arg); /* in a child that has alloc_dir and host_mnt alone */
     void *arg;
     void (*done)(struct warden *w, const struct err *e); /* when it is over, here; may be NULL */
 };

@@ -112,7 +112,7 @@ make_namespace(uint32_t base, const char **what)
         return -errno;
     told = ends[0];
     ready = ends[1];
-    pid_t pid = proc_fork_bare(0, ready, &process);
+    pid_t pid = proc_fork_bare(0, ready, -1, &process);
     if (pid == 0)
         userns_maker(base, ready, parent);
     *what = "clone3";

@@ -71,14 +71,15 @@ START_TEST(a_bare_child_has_what_it_keeps)
     int keep = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 20), status = 0;
     int low = fcntl(keep, F_DUPFD_CLOEXEC, 10), high = fcntl(keep, F_DUPFD_CLOEXEC, 200);
     ck_assert(keep >= 20 && low < keep && high >= 200);
-    for (int with = 0; with < 2; with++) {
-        pid_t pid = proc_fork_bare(0, with ? keep : -1, NULL);
+    for (int with = 0; with < 3; with++) {
+        pid_t pid = proc_fork_bare(0, with > 0 ? keep : -1, with > 1 ? high : -1, NULL);
         ck_assert_int_ge(pid, 0);
         if (pid == 0) {
             int wrong = fcntl(STDERR_FILENO, F_GETFD) < 0;
-            wrong += (fcntl(keep, F_GETFD) >= 0) != with;
+            wrong += (fcntl(keep, F_GETFD) >= 0) != (with > 0);
+            wrong += (fcntl(high, F_GETFD) >= 0) != (with > 1);
             for (int i = STDERR_FILENO + 1; i < 1024; i++)
-                wrong += i != keep && fcntl(i, F_GETFD) >= 0;
+                wrong += i != keep && i != high && fcntl(i, F_GETFD) >= 0;
             (void)close(STDOUT_FILENO); /* its own table: ours stays */
             _exit(wrong);
         }

@@ -6,16 +6,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "codec/codec.h"
 #include "common/fd.h"
+#include "common/host/mounts.h"
+#include "common/limits.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "isolation/launch/proto.h"
@@ -354,6 +360,89 @@ START_TEST(completes_requests_when_the_warden_dies)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("warden-table", 60, writes_files, reads_files, lists_and_removes,
-                   closes_on_hostile_requests, closes_on_hostile_commands, refuses_other_users,
-                   completes_requests_when_the_warden_dies)
+static unsigned
+mounts_below(struct rig *r)
+{
+    char *text;
+    unsigned n = 0;
+    ck_assert_int_eq(file_read(r->ctx, AT_FDCWD, MOUNTS_FILE, MOUNT_TABLE_MAX, &text, NULL), 0);
+    for (struct mount_line m; mounts_next(&text, &m);)
+        n += str_prefix(m.point, r->policy.alloc_dir);
+    return n;
+}
+
+static void
+make_with_memory(struct rig *r, int code)
+{
+    struct warden_task web = {
+        .name = "web", .driver = "raw_exec", .secrets_mb = code == 0 ? 2 : 2000};
+    struct warden_task x = {.name = "x", .driver = "exec"};
+    const struct warden_task *v[] = {&web, &x};
+    struct got g = {0};
+    warden_alloc_make(r->client, &(struct warden_alloc){.id = rig_id, .tasks = v, .n = 2}, rig_got,
+                      &g);
+    expect_code(r, &g, code, NULL);
+}
+
+/* For the host as for the warden, once, also for a warden that starts later; and it goes with the
+ * allocation, wherever a task has moved it to. */
+START_TEST(memory_for_secrets)
+{
+    TEST_NEED("root");
+    struct rig r;
+    struct statvfs disk, memory;
+    rig_start(&r, 0);
+    if (!str_eq(rig_fact(&r, "tmpfs_noswap"), "true")) {
+        printf("# SKIP tmpfs_noswap: %s\n", rig_fact(&r, "tmpfs_noswap"));
+        rig_stop(&r);
+        return;
+    }
+    make_with_memory(&r, ERR_INVALID);
+    rig_stop(&r);
+    rig_start(&r, 0);
+    make_with_memory(&r, 0);
+    make_with_memory(&r, 0);
+    ck_assert_uint_eq(mounts_below(&r), 1);
+    const char *top = mem_printf(r.ctx, "%s/%s", r.policy.alloc_dir, rig_id);
+    ck_assert_int_eq(statvfs(mem_printf(r.ctx, "%s/web/secrets", top), &memory), 0);
+    ck_assert_int_eq(statvfs(mem_printf(r.ctx, "%s/x/secrets", top), &disk), 0);
+    ck_assert_uint_eq(memory.f_blocks * memory.f_frsize, 2 << 20);
+    ck_assert_uint_ne(disk.f_fsid, memory.f_fsid);
+    struct stat st;
+    ck_assert_int_eq(stat(mem_printf(r.ctx, "%s/web/secrets", top), &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0700);
+    put(&r, "web/secrets/t", "s", 0, 0);
+    ck_assert_str_eq(rig_file(&r, rig_id, "web/secrets/t"), "s");
+    rig_kill(&r, SIGKILL);
+    rig_spawn(&r);
+    warden_client_free(r.client);
+    r.client = warden_client_new(r.ctx, r.socket);
+    rig_connect(&r);
+    put(&r, "web/secrets/u", "new", 0, 0);
+    ck_assert_str_eq(rig_file(&r, rig_id, "web/secrets/u"), "new");
+    make_with_memory(&r, 0);
+    ck_assert_uint_eq(mounts_below(&r), 1);
+    /* a mount is held where it is only in a namespace that has it */
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        const char *web = mem_printf(r.ctx, "%s/web", top);
+        _exit(unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+              chdir(web) < 0 || umount2("secrets", MNT_DETACH) < 0 || mkdir("local/a", 0700) < 0 ||
+              rename("secrets", "local/a/b") < 0);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    ck_assert_uint_eq(mounts_below(&r), 1);
+    struct got g = {0};
+    warden_alloc_remove(r.client, rig_id, rig_got, &g);
+    expect_code(&r, &g, 0, NULL);
+    ck_assert_uint_eq(mounts_below(&r), 0);
+    rig_stop(&r);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("warden-table", 60, writes_files, reads_files, memory_for_secrets,
+                   lists_and_removes, closes_on_hostile_requests, closes_on_hostile_commands,
+                   refuses_other_users, completes_requests_when_the_warden_dies)

@@ -115,6 +115,13 @@ def start_time(pid):
         return None
 
 
+def unmount_below(path):
+    """Memory of secrets is mounted in an allocation's directory for as long as that is there."""
+    for line in reversed(open("/proc/self/mounts").read().splitlines()):
+        if (at := line.split()[1]).startswith(path + "/"):
+            subprocess.run(["umount", "-l", at], check=False)
+
+
 class WebSocket:
     """A client of RFC 6455, over a blocking socket; what it sends may be as wrong as a test wants."""
 
@@ -407,6 +414,7 @@ advertise {{
                                            for a in self.get("/v1/allocations")), "end of all tasks")
         finally:
             self.stop()
+            unmount_below(self.dir)
             shutil.rmtree(self.dir, ignore_errors=True)
 
 
