@@ -197,6 +197,33 @@ canonical_blocks_devices(struct resources *r, const void *ctx)
 }
 
 static void
+canonical_blocks_identity(const void *ctx, struct workload_identity *w)
+{
+    if (!str_empty(w->change_signal))
+        w->change_signal = canonical_blocks_upper(ctx, w->change_signal);
+}
+
+/* The one that every task has is kept apart from those with a name. */
+static void
+canonical_blocks_identities(const void *ctx, struct task *t)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < t->identities.n; i++) {
+        struct workload_identity *w = t->identities.v[i];
+        canonical_blocks_identity(ctx, w);
+        if (t->identity == NULL && str_eq(str_or(w->name, "default"), "default"))
+            t->identity = w;
+        else
+            t->identities.v[kept++] = w;
+    }
+    t->identities.n = kept;
+    if (t->identity != NULL) {
+        set_str(ctx, &t->identity->name, "default");
+        canonical_blocks_identity(ctx, t->identity);
+    }
+}
+
+static void
 canonical_blocks_task(const void *ctx, const struct job *j, const struct task_group *g,
                       struct task *t)
 {
@@ -206,6 +233,7 @@ canonical_blocks_task(const void *ctx, const struct job *j, const struct task_gr
         canonical_blocks_artifact(ctx, t->artifacts.v[i]);
     for (size_t i = 0; i < t->templates.n; i++)
         canonical_blocks_template(ctx, t->templates.v[i]);
+    canonical_blocks_identities(ctx, t);
     for (size_t i = 0; i < t->volume_mounts.n; i++) {
         set_bool(&t->volume_mounts.v[i]->read_only, false);
         set_str(ctx, &t->volume_mounts.v[i]->propagation_mode, "private");

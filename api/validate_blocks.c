@@ -126,6 +126,29 @@ validate_blocks_disconnect(const struct check *c, const struct job *j, const str
             d->reconcile);
 }
 
+static void
+validate_identity_warnings(const void *ctx, const struct task *t, struct str_list *warnings)
+{
+    for (size_t i = 0; i < t->identities.n; i++) {
+        const struct workload_identity *w = t->identities.v[i];
+        const struct {
+            bool so;
+            const char *text;
+        } rows[] = {
+            {w->audience.n == 0, "no aud: it is good for whoever does not look at that"},
+            {w->audience.n > 1, "several in aud: each of them can use it at the others"},
+            {w->ttl == 0, "no ttl: who steals it has it for long"},
+            {w->ttl > 0 && w->env && !str_eq(w->change_mode, "restart"),
+             "its variable ends with its ttl: write change_mode = \"restart\""},
+        };
+        for (size_t k = 0; k < ARRAY_LEN(rows); k++)
+            if (rows[k].so)
+                list_add(ctx, *warnings,
+                         mem_printf(ctx, "task \"%s\": identity \"%s\": %s", t->name,
+                                    str_or(w->name, ""), rows[k].text));
+    }
+}
+
 void
 validate_group_warnings(const void *ctx, const struct task_group *g, struct str_list *warnings)
 {
@@ -144,6 +167,8 @@ validate_group_warnings(const void *ctx, const struct task_group *g, struct str_
                     ctx,
                     "task group \"%s\": %s is an older name: write disconnect { %s = ... }",
                     g->name, rows[i].old, rows[i].now));
+    for (size_t i = 0; i < g->tasks.n; i++)
+        validate_identity_warnings(ctx, g->tasks.v[i], warnings);
 }
 
 static void
@@ -329,17 +354,68 @@ validate_blocks_devices(const struct check *c, const struct resources *r)
     }
 }
 
+/* The name is part of a file's and a variable's. */
+static bool
+validate_blocks_identity_name(const char *s)
+{
+    size_t n = strlen(s);
+    return n > 0 && n <= JOB_IDENTITY_NAME_MAX &&
+           strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == n;
+}
+
+/* Beneath the task's directory. */
+static bool
+validate_blocks_beneath(const char *path)
+{
+    for (const char *p = path; *p != '\0'; p += *p == '/') {
+        size_t n = strcspn(p, "/");
+        if ((n == 2 && strncmp(p, "..", 2) == 0) || n > 200)
+            return false;
+        p += n;
+    }
+    return path[strlen(path) - (*path != '\0')] != '/' && strlen(path) <= JOB_PATH_MAX;
+}
+
+static void
+validate_blocks_identity(const struct check *c, const struct workload_identity *w, bool is_default)
+{
+    const char *name = is_default ? "default" : str_or(w->name, "");
+    if (!is_default && !validate_blocks_identity_name(name))
+        validate_blocks_complain(
+            c, "identity \"%.140s\": a name is 1 to %d letters, digits, \"-\" and \"_\"", name,
+            JOB_IDENTITY_NAME_MAX);
+    if (w->ttl < 0)
+        validate_blocks_complain(c, "identity \"%s\": ttl may not be negative", name);
+    if (is_default && w->ttl > 0)
+        validate_blocks_complain(c, "identity \"default\": it has no ttl: write one with a name");
+    if (!str_empty(w->service_name))
+        validate_blocks_complain(
+            c, "identity \"%s\": service_name is for services of Consul: remove it", name);
+    for (size_t i = 0; i < w->audience.n; i++)
+        if (str_empty(w->audience.v[i]))
+            validate_blocks_complain(c, "identity \"%s\": an audience may not be empty", name);
+    if (!validate_blocks_beneath(str_or(w->filepath, "")))
+        validate_blocks_complain(
+            c, "identity \"%s\": filepath \"%.200s\" is no file beneath the task's directory", name,
+            w->filepath);
+    if (!STR_ONE_OF(str_or(w->change_mode, ""), "", "noop", "restart", "signal"))
+        validate_blocks_complain(
+            c, "identity \"%s\": change_mode \"%s\" is not noop, restart or signal", name,
+            w->change_mode);
+    else
+        change_mode(c, "identity", w->change_mode, w->change_signal);
+}
+
 static void
 validate_blocks_identities(const struct check *c, const struct task *t)
 {
+    if (t->identity != NULL)
+        validate_blocks_identity(c, t->identity, true);
+    if (t->identities.n > JOB_IDENTITIES_MAX)
+        validate_blocks_complain(c, "a task has at most %d identities", JOB_IDENTITIES_MAX);
     for (size_t i = 0; i < t->identities.n; i++) {
         const struct workload_identity *w = t->identities.v[i];
-        if (w->ttl < 0)
-            validate_blocks_complain(c, "identity \"%s\": ttl may not be negative",
-                                     str_or(w->name, ""));
-        if (w->audience.n == 0)
-            validate_blocks_complain(c, "identity \"%s\": aud is missing", str_or(w->name, ""));
-        change_mode(c, "identity", w->change_mode, w->change_signal);
+        validate_blocks_identity(c, w, false);
         for (size_t k = 0; k < i; k++)
             if (str_eq(t->identities.v[k]->name, w->name))
                 validate_blocks_complain(c, "two identities are called \"%s\"",

@@ -23,6 +23,7 @@
 #include "client/node/node.h"
 #include "client/node/sync.h"
 #include "client/probe/probe.h"
+#include "client/signing.h"
 #include "client/warden_link.h"
 #include "common/clock.h"
 #include "common/duration.h"
@@ -225,6 +226,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
     copy_config(g, cfg);
     c->link = link_new(g, &link_events, c);
     g->lookups = lookups_new(g);
+    g->signings = signings_new(g);
     c->allocs = (struct allocs){.g = g, .events = &alloc_events, .arg = c};
     c->allocs.prober = prober_new(loop, cfg->ports);
     c->gc = gc_new(&c->allocs);
@@ -290,6 +292,7 @@ stop_for_good(struct client *c)
     announce_stop(c->announcer);
     dns_stop(c->dns);
     lookups_stop(c->g->lookups);
+    signings_stop(c->g->signings);
     alone_stop(c->alone);
     gc_stop(c->gc);
     streams_stop(c->streams);

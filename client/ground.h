@@ -54,6 +54,7 @@ struct ground { /* a talloc context */
         struct helper *waiting; /* the first of a list */
     } helpers;
     struct lookups *lookups; /* what tasks ask the servers for */
+    struct signings *signings; /* their identities */
     char node_id[UUID_TEXT];
     char secret[UUID_TEXT];
     char run[UUID_TEXT]; /* of this process: an agent on a copy of the machine has another */

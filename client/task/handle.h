@@ -51,7 +51,7 @@ struct task_handle {
     /* Reads output as struct engine does. -ERR_UNSUPPORTED: output is in files of the
      * allocation. */
     int64_t (*logs)(struct task_runner *tr, int stream, int64_t at, void *p, size_t n);
-    /* A file in its directories, before it starts. */
+    /* A file in its directories; a whole one also while it runs. */
     void (*put)(struct task_runner *tr, const struct warden_put *put, client_done *done, void *arg);
 };
 

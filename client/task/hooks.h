@@ -16,11 +16,13 @@
 #include "common/duration.h"
 
 struct task_exit;
+struct str_map;
+struct task;
 struct task_runner;
 
 /* In this order. What a hook keeps while its task runs is tr->hook.NAME, a struct NAME_hook of its
  * own. */
-#define TASK_HOOKS(X) X(ready) X(payload) X(artifact) X(template) X(denied) X(pressure)
+#define TASK_HOOKS(X) X(ready) X(payload) X(identity) X(artifact) X(template) X(denied) X(pressure)
 
 #define HOOK_QUIET_NS (300 * NS_PER_S) /* between two events of one kind: a task keeps few */
 
@@ -44,5 +46,9 @@ bool task_hooks_prestart(struct task_runner *tr);
 void task_hooks_poststart(struct task_runner *tr);
 void task_hooks_exited(struct task_runner *tr, const struct task_exit *x);
 void task_hooks_stop(struct task_runner *tr);
+
+/* Adds the variables of the identities that are signed; owned by ctx. */
+void identity_env(const void *ctx, const struct task_runner *tr, struct str_map *ret);
+bool identity_has_file(const struct task *t);
 
 #endif

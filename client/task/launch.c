@@ -233,6 +233,7 @@ launch_prepare(const void *ctx, struct task_runner *tr, bool whole, struct prepa
     };
     prepare_dirs(ctx, tr, &p->ei);
     tr->events->env(tr->ar, ctx, &p->hooks);
+    identity_env(ctx, tr, &p->hooks);
     p->ei.hooks = &p->hooks;
     if (whole)
         p->ei.last = tr->vars;
@@ -324,7 +325,8 @@ launch_secrets_mb(const struct task_runner *tr)
 {
     enum { DEFAULT_MB = 1 };
     const struct resources *r = tr->task->resources;
-    if (tr->task->templates.n == 0 && !driver_engine(tr->task->driver))
+    if (tr->task->templates.n == 0 && !identity_has_file(tr->task) &&
+        !driver_engine(tr->task->driver))
         return 0;
     return r && r->secrets_mb > 0 ? r->secrets_mb : DEFAULT_MB;
 }

@@ -493,7 +493,8 @@ process_logs(struct task_runner *tr, int stream, int64_t at, void *p, size_t n)
 void
 process_put(struct task_runner *tr, const struct warden_put *put, client_done *done, void *arg)
 {
-    warden_put(tr->ar->g->warden, put, on_answer, answer_to(done, arg));
+    (put->whole ? warden_replace : warden_put)(tr->ar->g->warden, put, on_answer,
+                                               answer_to(done, arg));
 }
 
 static void

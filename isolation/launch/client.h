@@ -95,14 +95,15 @@ struct warden_alloc {
     size_t n;
     int64_t disk_mb; /* MiB on disk, where policy and disk let them be limited */
 };
-struct warden_put {
+struct warden_put { /* of warden_replace too */
     const char *alloc_id;
     const char *task; /* owner of the file; and the path must begin with it or with "alloc/" */
     const char *path; /* "<task>/secrets/token"; directories on the way are made */
     const void *data; /* at most WARDEN_PUT_MAX bytes a request */
     size_t n;
-    int64_t offset; /* 0 truncates first */
+    int64_t offset; /* 0 truncates first; not of warden_replace */
     unsigned mode;  /* 0: 0644 */
+    bool whole;     /* in one piece, at once: by warden_replace */
 };
 
 /* The requests: warden_info(c, done, arg), warden_signal(c, alloc_id, task, sig, done, arg) and so

@@ -541,6 +541,17 @@ make_parents(struct warden *w, int top, const char *path, const struct stat *own
     return at < 0 ? at : TAKE_FD(at);
 }
 
+/* Fills a file that was just opened, which is the task's user's from then on. */
+static int
+fill_file(struct warden *w, int fd, const struct warden_request *q, const struct stat *owner)
+{
+    if (w->root && fchown(fd, owner->st_uid, owner->st_gid) < 0)
+        return -errno;
+    if (fchmod(fd, q->mode != 0 ? (mode_t)q->mode : 0644) < 0)
+        return -errno;
+    return fd_pwrite_full(fd, q->data.v, q->data.n, q->offset);
+}
+
 static int
 put_file(struct warden *w, int dir, const char *name, const struct warden_request *q,
          const struct stat *owner)
@@ -555,15 +566,35 @@ put_file(struct warden *w, int dir, const char *name, const struct warden_reques
         return -EEXIST;
     if (q->offset == 0 && ftruncate(fd, 0) < 0)
         return -errno;
-    if (w->root && fchown(fd, owner->st_uid, owner->st_gid) < 0)
-        return -errno;
-    if (fchmod(fd, q->mode != 0 ? (mode_t)q->mode : 0644) < 0)
-        return -errno;
-    return fd_pwrite_full(fd, q->data.v, q->data.n, q->offset);
+    return fill_file(w, fd, q, owner);
 }
 
-void
-files_put(struct warden *w, struct waiter to, const struct warden_request *q)
+/* The directory is the task's: who changes the new file before the rename hurts only himself. */
+static int
+replace_file(struct warden *w, int dir, const char *name, const struct warden_request *q,
+             const struct stat *owner)
+{
+    char next[NAME_MAX + 1];
+    if (snprintf(next, sizeof(next), ".%s.new", name) >= (int)sizeof(next))
+        return -ENAMETOOLONG;
+    if (unlinkat(dir, next, 0) < 0 && errno != ENOENT)
+        return -errno;
+    auto_fd int fd = openat(dir, next, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    int r = fill_file(w, fd, q, owner);
+    if (r == 0 && renameat(dir, next, dir, name) < 0)
+        r = -errno;
+    if (r < 0)
+        (void)unlinkat(dir, next, 0);
+    return r;
+}
+
+typedef int write_fn(struct warden *w, int dir, const char *name, const struct warden_request *q,
+                     const struct stat *owner);
+
+static void
+files_write(struct warden *w, struct waiter to, const struct warden_request *q, write_fn *write)
 {
     struct err e = ERR_INIT;
     struct answer a = {0};
@@ -582,7 +613,7 @@ files_put(struct warden *w, struct waiter to, const struct warden_request *q)
     if (e.code == 0) {
         const char *name;
         auto_fd int dir = make_parents(w, alloc, q->path, &owner, &name);
-        int r = dir < 0 ? dir : put_file(w, dir, name, q, &owner);
+        int r = dir < 0 ? dir : write(w, dir, name, q, &owner);
         if (r < 0)
             err_errno(&e, -r, "write \"%s\"", q->path);
     }
@@ -590,6 +621,18 @@ files_put(struct warden *w, struct waiter to, const struct warden_request *q)
         loop_refuse(w, to, &e);
     else
         loop_answer(w, to, &a);
+}
+
+void
+files_put(struct warden *w, struct waiter to, const struct warden_request *q)
+{
+    files_write(w, to, q, put_file);
+}
+
+void
+files_replace(struct warden *w, struct waiter to, const struct warden_request *q)
+{
+    files_write(w, to, q, replace_file);
 }
 
 /* --- logs --- */
