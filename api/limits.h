@@ -52,6 +52,10 @@ enum {
     OBJECT_META_MAX = 128,            /* entries of its meta */
     OBJECT_META_BYTES_MAX = 64 << 10, /* bytes of all of them */
 
+    /* --- a method of login --- */
+    ACL_URL_MAX = 2048,  /* bytes of a URL of a method of login */
+    ACL_CLAIMS_MAX = 64, /* claims of each of its mappings */
+
     /* --- a request --- */
     EVAL_DELETE_MAX = 7281, /* evaluations that are deleted at once by their ids */
 

@@ -187,15 +187,62 @@ role_put(struct request *a)
     acl_call(a, RPC_ACL_UPSERT_ROLES, req, roles_written);
 }
 
-/* --- methods of login: there are none yet --- */
+/* --- methods of login --- */
 
 static void
-no_methods(struct request *a)
+methods_written(struct request *a, const void *resp)
 {
-    struct buf b = BUF_INIT(SIZE_MAX);
+    const struct acl_auth_methods_response *r = resp;
 
-    buf_puts(&b, "[]");
-    reply_text(a, &b, "application/json");
+    reply_index(a, r->index);
+    reply_json(a, &type_acl_auth_method, r->auth_methods.n > 0 ? r->auth_methods.v[0] : NULL);
+}
+
+static void
+method_put(struct request *a)
+{
+    struct acl_auth_method *m = request_body(a, &type_acl_auth_method, false);
+    struct acl_auth_method_upsert *req;
+
+    if (m == NULL)
+        return;
+    if (a->id != NULL && !str_empty(m->name) && !str_eq(m->name, a->id)) {
+        reply_fail(a, 400, "ACL auth method name does not match request path");
+        return;
+    }
+    if (a->id != NULL)
+        m->name = a->id;
+    req = type_new(a, &type_acl_auth_method_upsert);
+    list_add(req, req->acl_auth_methods, m);
+    acl_call(a, RPC_ACL_UPSERT_AUTH_METHODS, req, methods_written);
+}
+
+static void
+rules_written(struct request *a, const void *resp)
+{
+    const struct acl_binding_rules_response *r = resp;
+
+    reply_index(a, r->index);
+    reply_json(a, &type_acl_binding_rule, r->binding_rules.n > 0 ? r->binding_rules.v[0] : NULL);
+}
+
+static void
+rule_put(struct request *a)
+{
+    struct acl_binding_rule *r = request_body(a, &type_acl_binding_rule, false);
+    struct acl_binding_rule_upsert *req;
+
+    if (r == NULL)
+        return;
+    if (a->id != NULL && !str_empty(r->id) && !str_eq(r->id, a->id)) {
+        reply_fail(a, 400, "ACL binding rule ID does not match request path");
+        return;
+    }
+    if (a->id != NULL)
+        r->id = a->id;
+    req = type_new(a, &type_acl_binding_rule_upsert);
+    list_add(req, req->acl_binding_rules, r);
+    acl_call(a, RPC_ACL_UPSERT_BINDING_RULES, req, rules_written);
 }
 
 const struct route routes_acl[] = {
@@ -215,5 +262,10 @@ const struct route routes_acl[] = {
     {VERB_WRITE, "/v1/acl/role/", "", role_put, RPC_ACL_UPSERT_ROLES, BY_SERVER},
     {VERB_DELETE, "/v1/acl/role/", "", acl_delete, RPC_ACL_DELETE_ROLES, BY_SERVER},
     {VERB_GET, "/v1/acl/why", NULL, acl_why_get, RPC_ACL_WHY, BY_SERVER},
-    {VERB_GET, "/v1/acl/auth-methods", NULL, no_methods, 0, "none"},
+    {VERB_WRITE, "/v1/acl/auth-method", NULL, method_put, RPC_ACL_UPSERT_AUTH_METHODS, BY_SERVER},
+    {VERB_WRITE, "/v1/acl/auth-method/", "", method_put, RPC_ACL_UPSERT_AUTH_METHODS, BY_SERVER},
+    {VERB_DELETE, "/v1/acl/auth-method/", "", acl_delete, RPC_ACL_DELETE_AUTH_METHODS, BY_SERVER},
+    {VERB_WRITE, "/v1/acl/binding-rule", NULL, rule_put, RPC_ACL_UPSERT_BINDING_RULES, BY_SERVER},
+    {VERB_WRITE, "/v1/acl/binding-rule/", "", rule_put, RPC_ACL_UPSERT_BINDING_RULES, BY_SERVER},
+    {VERB_DELETE, "/v1/acl/binding-rule/", "", acl_delete, RPC_ACL_DELETE_BINDING_RULES, BY_SERVER},
     ROUTES_END};

@@ -96,21 +96,21 @@ route_call_body(struct request *a)
         call_server(a, a->route->rpc, req, method_done);
 }
 
-/* "NodePool.Get": "node pool not found"; "ACL.GetPolicy": "ACL policy not found". */
+/* "NodePool.Get": "node pool not found"; of an ACLPolicy: "ACL policy not found". */
 static const char *
 routes_schema_missing(struct request *a, const struct rpc_method *m)
 {
-    if (str_prefix(m->name, "ACL."))
-        return str_prefix(m->name, "ACL.GetPolicy") ? "ACL policy not found" : "ACL role not found";
-    size_t group = strcspn(m->name, "."), n = 0;
+    bool acl = str_prefix(m->name, "ACL.");
+    const char *name = acl ? m->resp->fields[0].sub->name + strlen("ACL") : m->name;
+    size_t group = strcspn(name, "."), n = 0;
     char *text = mem_array(a, char, 2 * group + 1);
 
     for (size_t i = 0; i < group; i++) {
-        if (i > 0 && m->name[i] < 'a')
+        if (i > 0 && name[i] < 'a')
             text[n++] = ' ';
-        text[n++] = (char)(m->name[i] | 0x20);
+        text[n++] = (char)(name[i] | 0x20);
     }
-    return mem_printf(a, "%.*s not found", (int)n, text);
+    return mem_printf(a, "%s%.*s not found", acl ? "ACL " : "", (int)n, text);
 }
 
 /* One object with its Meta; or the response itself, with the index that it names. */

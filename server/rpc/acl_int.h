@@ -20,6 +20,8 @@ int acl_reply_one(struct read *r, struct state_txn *t, void *obj);
 
 /* Clears the indexes, checks, and sets the hash of what is to be stored. */
 int acl_prepare_object(const struct type *type, void *obj, struct err *e);
+/* Sets when the token, made at its CreateTime, ends by what was asked for, and checks that. */
+int acl_token_set_end(const struct server_config *cfg, struct acl_token *t, struct err *e);
 /* Stamps what was stored, for the answer. */
 void acl_stamp(const struct type *type, void *obj, uint64_t index);
 

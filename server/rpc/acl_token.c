@@ -113,9 +113,8 @@ const struct read_row read_acl_who_am_i = {.tables = STATE_RIGHTS, .run = whoami
 
 /* --- writes --- */
 
-/* Sets when the token ends, from what was asked for, and checks that. */
-static int
-set_end(const struct server_config *cfg, struct acl_token *t, struct err *e)
+int
+acl_token_set_end(const struct server_config *cfg, struct acl_token *t, struct err *e)
 {
     int64_t min = cfg->acl_token_ttl_min > 0 ? cfg->acl_token_ttl_min : 60 * NS_PER_S;
     int64_t max = cfg->acl_token_ttl_max > 0 ? cfg->acl_token_ttl_max : 24 * 3600 * NS_PER_S;
@@ -202,7 +201,7 @@ set_ids(struct write *w, struct acl_token *t, const struct acl_token *old, struc
         t->secret_id = write_new_id(w);
     }
     t->create_time = env_wall_ns(server_env(w->s));
-    return set_end(server_cfg(w->s), t, e);
+    return acl_token_set_end(server_cfg(w->s), t, e);
 }
 
 static int

@@ -117,6 +117,8 @@ bool state_has_namespace(struct state_txn *t, const char *name);
 #define state_acl_policy(t, ctx, name) state_get(t, ctx, ACL_POLICIES, name)
 #define state_acl_token(t, ctx, accessor) state_get(t, ctx, ACL_TOKENS, accessor)
 #define state_acl_role(t, ctx, id) state_get(t, ctx, ACL_ROLES, id)
+#define state_acl_auth_method(t, ctx, name) state_get(t, ctx, ACL_AUTH_METHODS, name)
+#define state_acl_binding_rule(t, ctx, id) state_get(t, ctx, ACL_BINDING_RULES, id)
 #define state_acl_bootstrapped(t, ctx) state_get(t, ctx, ACL_BOOTSTRAPPED, NULL)
 #define state_root_key(t, ctx, id) state_get(t, ctx, ROOT_KEYS, id)
 /* The key that seals; NULL: there is none yet. */
@@ -223,9 +225,10 @@ struct allocation *state_next_with_job(struct state_iter *it, const void *ctx);
 /* Closes early. NULL is fine. */
 void state_iter_end(struct state_iter *it);
 
-/* The tables that rights are made of. */
+/* The tables that rights are made of, and logins. */
 #define STATE_RIGHTS                                                                               \
-    (STATE_BIT(STATE_ACL_TOKENS) | STATE_BIT(STATE_ACL_POLICIES) | STATE_BIT(STATE_ACL_ROLES))
+    (STATE_BIT(STATE_ACL_TOKENS) | STATE_BIT(STATE_ACL_POLICIES) | STATE_BIT(STATE_ACL_ROLES) |    \
+     STATE_BIT(STATE_ACL_AUTH_METHODS) | STATE_BIT(STATE_ACL_BINDING_RULES))
 
 /* --- watch keys: what a blocking query can wait for besides tables (server/state/watch.h) --- */
 enum state_watch_kind {

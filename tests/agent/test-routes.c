@@ -686,13 +686,12 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "agent/schedulers", "agent/schedulers/config", "agent/pprof/cmdline", "event/stream",
         "scaling/policies", "scaling/policy/x",
         "volumes", "volumes/external", "volumes/snapshot", "volumes/claims", "volume/csi/x",
-        "volume/host/x", "plugins", "plugin/csi/x", "acl/auth-method/x", "acl/binding-rules",
-        "acl/binding-rule/x", "operator/autopilot/configuration", "operator/autopilot/health",
-        "operator/snapshot",
+        "volume/host/x", "plugins", "plugin/csi/x", "operator/autopilot/configuration",
+        "operator/autopilot/health", "operator/snapshot",
         "operator/upgrade-check/vault-workload-identity"};
     static const char *const puts[] = {
         "job/x/scale", "client/identity/renew", "search/fuzzy", "system/reconcile/summaries",
-        "volumes", "volume/host/create", "acl/auth-method", "acl/login", "acl/oidc/auth-url"};
+        "volumes", "volume/host/create", "acl/login", "acl/oidc/auth-url"};
     /* clang-format on */
     char target[64];
     for (size_t i = 0; i < ARRAY_LEN(gets) + ARRAY_LEN(puts); i++) {

@@ -232,6 +232,98 @@ START_TEST(roles)
 }
 END_TEST
 
+#define METHOD                                                                                     \
+    "{\"Name\":\"m\",\"Type\":\"JWT\",\"TokenLocality\":\"local\",\"MaxTokenTTL\":\"1h0m0s\","     \
+    "\"TokenNameFormat\":\"f\",\"Config\":{\"JWKSURL\":\"https://"                                 \
+    "x\",\"BoundAudiences\":[\"a\",\"b\"],"                                                        \
+    "\"ClockSkewLeeway\":\"5s\",\"ClaimMappings\":{\"c\":\"d\",\"e\":\"f\"}},\"CreateIndex\":3,"   \
+    "\"ModifyIndex\":4}"
+#define METHOD_TEXT                                                                                \
+    "Name              = m\nType              = JWT\nLocality          = local\n"                  \
+    "Max Token TTL     = 1h0m0s\nToken Name Format = f\nDefault           = false\n"               \
+    "Create Index      = 3\nModify Index      = 4\n\nAuth Method Config\n"                         \
+    "JWT Validation Public Keys = <none>\nJWKS URL                   = https://x\n"                \
+    "OIDC Discovery URL         = <none>\nBound audiences            = a,b\n"                      \
+    "Bound issuer               = <none>\nDiscovery CA pem           = <none>\n"                   \
+    "JWKS CA cert               = <none>\nSigning algorithms         = <none>\n"                   \
+    "Expiration Leeway          = 0s\nNotBefore Leeway           = 0s\n"                           \
+    "ClockSkew Leeway           = 5s\nClaim mappings             = {c: d; e: f}\n"                 \
+    "List claim mappings        = <none>\n"
+
+START_TEST(auth_methods)
+{
+    static const char create[] = "acl auth-method create -name m -type JWT -token-locality local "
+                                 "-max-token-ttl 1h";
+    auto_mem void *ctx = mem_ctx("test");
+    fake_answers((const struct answer[]){
+        {"PUT /v1/acl/auth-method", 200, METHOD},
+        {"GET /v1/acl/auth-method/m", 200, METHOD},
+        {"PUT /v1/acl/auth-method/m", 200, METHOD},
+        {"DELETE /v1/acl/auth-method/m", 200, ""},
+        {"GET /v1/acl/auth-methods", 200, "[{\"Name\":\"m\",\"Type\":\"JWT\",\"Default\":true}]"},
+        {NULL, 0, NULL}});
+    check_out(mem_printf(ctx, "%s -config {\"JWKSURL\":\"https://x\"}", create), 0, METHOD_TEXT);
+    check_sent(
+        "\"Name\":\"m\",\"Type\":\"JWT\",\"TokenLocality\":\"local\",\"TokenNameFormat\":\"\","
+        "\"MaxTokenTTL\":\"1h\",\"Default\":false,\"Config\":{");
+    check_sent("\"JWKSURL\":\"https://x\"");
+    const char *path = file_of(ctx, "{\"OIDCDiscoveryURL\":\"https://y\"}");
+    check_out(mem_printf(ctx, "%s -config @%s", create, path), 0, METHOD_TEXT);
+    check_sent("\"OIDCDiscoveryURL\":\"https://y\"");
+    unlink(path);
+    ck_assert_int_eq(fake_run(mem_printf(ctx, "%s -config {\"JWKSUrls\":1}", create)), 1);
+    ck_assert_ptr_nonnull(strstr(fake_err(), "Unable to parse config: "));
+    check_err(create, 1, "Must provide ACL auth method config in JSON using the -config flag\n");
+    check_err("acl auth-method create -name m -type JWT", 1,
+              "Token locality must be specified using the -token-locality flag: local or global\n");
+    check_out("acl auth-method info m", 0, METHOD_TEXT);
+    check_out("acl auth-method info -t {{.Name}} m", 0, "m\n");
+    check_out("acl auth-method update -default m", 0, METHOD_TEXT);
+    check_sent("\"Default\":true,\"Config\":{");
+    check_sent("\"ClaimMappings\":{\"c\":\"d\",\"e\":\"f\"}");
+    check_err("acl auth-method update m", 1,
+              "Please provide at least one flag to update the ACL auth method\n");
+    check_out("acl auth-method list", 0, "Name  Type  Default\nm     JWT   true\n");
+    check_out("acl auth-method delete m", 0, "ACL auth method m successfully deleted\n");
+}
+END_TEST
+
+#define RULE                                                                                       \
+    "{\"ID\":\"" ROLE "\",\"AuthMethod\":\"m\",\"Selector\":\"s\",\"BindType\":\"policy\","        \
+    "\"BindName\":\"p\",\"CreateIndex\":3,\"ModifyIndex\":4}"
+#define RULE_TEXT                                                                                  \
+    "ID           = " ROLE "\nDescription  = <none>\nAuth Method  = m\nSelector     = s\n"         \
+    "Bind Type    = policy\nBind Name    = p\nCreate Time  = \nModify Time  = \nCreate Index = "   \
+    "3\n"                                                                                          \
+    "Modify Index = 4\n"
+
+START_TEST(binding_rules)
+{
+    fake_answers((const struct answer[]){{"PUT /v1/acl/binding-rule", 200, RULE},
+                                         {"GET /v1/acl/binding-rule/" ROLE, 200, RULE},
+                                         {"PUT /v1/acl/binding-rule/" ROLE, 200, RULE},
+                                         {"DELETE /v1/acl/binding-rule/" ROLE, 200, ""},
+                                         {"GET /v1/acl/binding-rules", 200, "[" RULE "]"},
+                                         {NULL, 0, NULL}});
+    check_out("acl binding-rule create -auth-method m -bind-type policy -bind-name p -selector s",
+              0, RULE_TEXT);
+    check_sent(
+        "\"AuthMethod\":\"m\",\"Selector\":\"s\",\"BindType\":\"policy\",\"BindName\":\"p\"");
+    check_err("acl binding-rule create -auth-method m", 1,
+              "ACL binding rule bind type must be specified using the -bind-type flag\n");
+    check_out("acl binding-rule info " ROLE, 0, RULE_TEXT);
+    check_out("acl binding-rule update -bind-type management " ROLE, 0, RULE_TEXT);
+    check_sent("\"Selector\":\"s\",\"BindType\":\"management\",\"BindName\":\"\"");
+    check_out("acl binding-rule update -no-merge -bind-type role -bind-name r " ROLE, 0, RULE_TEXT);
+    check_sent("\"Selector\":\"\",\"BindType\":\"role\",\"BindName\":\"r\"");
+    check_out("acl binding-rule list", 0,
+              "ID                                    Description  Auth Method\n" ROLE
+              "  <none>       m\n");
+    check_out("acl binding-rule delete " ROLE, 0,
+              "ACL binding rule " ROLE " successfully deleted\n");
+}
+END_TEST
+
 START_TEST(why)
 {
     fake_answers((const struct answer[]){
@@ -254,4 +346,4 @@ START_TEST(logging_in_is_refused)
 END_TEST
 
 TEST_SUITE("acl", bootstrap, policies, own_policies, tokens, tokens_are_uploaded, roles,
-    why, logging_in_is_refused)
+           auth_methods, binding_rules, why, logging_in_is_refused)

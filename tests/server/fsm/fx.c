@@ -397,6 +397,8 @@ make_objects(struct fx *f)
     struct quota *q = &(struct quota){.name = "q"};
     struct acl_policy *p = &(struct acl_policy){.name = "p"};
     struct acl_role *r = &(struct acl_role){.id = "r1", .name = "r"};
+    struct acl_auth_method *m = &(struct acl_auth_method){.name = "m"};
+    struct acl_binding_rule *b = &(struct acl_binding_rule){.id = "b1", .auth_method = "m"};
     struct acl_token *k = &(struct acl_token){.accessor_id = "k1", .secret_id = "s1"};
     struct acl_token *boot = &(struct acl_token){.accessor_id = "k2", .secret_id = "s2"};
     struct acl_one_time_token once = {.accessor_id = "k1", .one_time_secret_id = "o1"};
@@ -404,6 +406,9 @@ make_objects(struct fx *f)
     apply(f, &(struct intent){.quota_upsert = &(struct quota_upsert){{&q, 1}}});
     apply(f, &(struct intent){.acl_policy_upsert = &(struct acl_policy_upsert){{&p, 1}}});
     apply(f, &(struct intent){.acl_role_upsert = &(struct acl_role_upsert){{&r, 1}}});
+    apply(f, &(struct intent){.acl_auth_method_upsert = &(struct acl_auth_method_upsert){{&m, 1}}});
+    apply(f,
+          &(struct intent){.acl_binding_rule_upsert = &(struct acl_binding_rule_upsert){{&b, 1}}});
     apply(f, &(struct intent){.acl_token_upsert = &(struct acl_token_upsert){{&k, 1}}});
     apply(f, &(struct intent){.acl_bootstrap = &(struct intent_acl_bootstrap){.token = boot}});
     apply(f, &(struct intent){.acl_one_time = &(struct intent_acl_one_time){.token = &once}});
