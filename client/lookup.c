@@ -12,7 +12,11 @@
 #include "common/mem.h"
 #include "common/str.h"
 
-enum { ASK_AGAIN_MS = 20, ASK_WAIT_MS = 300000 };
+enum {
+    ASK_AGAIN_MS = 20,
+    ASK_WAIT_MS = 300000,                                /* for news */
+    ASK_NEWS_MS = ASK_WAIT_MS + ASK_WAIT_MS / 16 + 10000 /* the answer is here then */
+};
 
 struct lookups {
     struct ground *g;
@@ -280,8 +284,10 @@ question_ask(struct question *q)
     env.wait = ASK_WAIT_MS * NS_PER_MS;
     if (q->f->stopped || g->stopping)
         return;
-    const struct rpc_request r = {
-        .id = kinds[q->key.kind].method, .req = kinds[q->key.kind].ask(tmp, q), .env = &env};
+    const struct rpc_request r = {.id = kinds[q->key.kind].method,
+                                  .req = kinds[q->key.kind].ask(tmp, q),
+                                  .env = &env,
+                                  .timeout_ms = q->index != 0 ? ASK_NEWS_MS : 0};
     hold_take(&g->hold);
     q->call = rpc_send(g->rpc, &r, on_answer, q);
 }

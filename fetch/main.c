@@ -39,6 +39,7 @@ struct fetch {
     int body;
     int64_t bytes;
     bool final;
+    const char *name; /* of the file; "" where its address names none */
 };
 
 static int
@@ -80,22 +81,33 @@ find_sum(struct fetch *f, struct err *e)
     r = file_read(f->ctx, HELPER_FD_SCRATCH, "sums", SUMS_MAX, &text, NULL);
     if (r < 0)
         return err_errno(e, -r, "read the file of checksums");
-    return artifact_find_sum(text, f->q->filename, &f->sum, e);
+    return artifact_find_sum(text, f->name, &f->sum, e);
+}
+
+/* Says whether an address ends with its host. Such a file has no name of its own: as in Nomad, the
+ * destination is its name. */
+static bool
+has_no_path(const char *url)
+{
+    const char *host = strstr(url, "://");
+    return host != NULL && host[3 + strcspn(host + 3, "/")] == '\0';
 }
 
 static int
 choose_place(struct fetch *f, struct err *e)
 {
     const struct fetch_request *q = f->q;
-    bool file = str_eq(q->mode, "file"), dir = str_eq(q->mode, "dir");
+    bool dir = str_eq(q->mode, "dir");
+    bool file = str_eq(q->mode, "file") ||
+                (!dir && str_empty(f->name) && has_no_path(str_or(q->source, "")));
     f->final = true;
     f->to = q->shared ? HELPER_FD_SHARED : HELPER_FD_TASK;
     f->suffix = str_eq(q->archive, "false") ? NULL
                 : !str_empty(q->archive)    ? q->archive
-                                            : artifact_suffix(q->filename);
+                                            : artifact_suffix(f->name);
     if (!plain_path(q->path))
         return err_set(e, -ERR_INVALID, "the destination is no plain path");
-    if (str_empty(q->filename) && !file)
+    if (str_empty(f->name) && !file)
         return err_set(e, -ERR_INVALID, "a directory cannot be downloaded over http: name a file");
     if (f->suffix != NULL && artifact_single(f->suffix) && !file)
         return err_set(e, -ERR_INVALID,
@@ -106,15 +118,15 @@ choose_place(struct fetch *f, struct err *e)
         return err_set(e, -ERR_INVALID,
                        "mode \"dir\" needs an archive, and \"%.255s\" has no "
                        "suffix of one: set the option \"archive\"",
-                       q->filename);
+                       f->name);
     if (!str_empty(q->subdir) && f->suffix == NULL)
         return err_set(e, -ERR_INVALID,
                        "the part behind // is one of an archive, and \"%.255s\" "
                        "is none",
-                       q->filename);
+                       f->name);
     f->path = str_or(q->path, "");
     if (!file && f->suffix == NULL)
-        f->path = mem_printf(f->ctx, "%s%s%s", f->path, str_empty(f->path) ? "" : "/", q->filename);
+        f->path = mem_printf(f->ctx, "%s%s%s", f->path, str_empty(f->path) ? "" : "/", f->name);
     if (file && str_empty(f->path))
         return err_set(e, -ERR_INVALID, "mode \"file\" needs a destination that names the file");
     f->final = false;
@@ -176,6 +188,7 @@ fetch_unpack(struct fetch *f, struct err *e)
 static int
 fetch_run(struct fetch *f, struct err *e)
 {
+    f->name = str_or(f->q->filename, "");
     int r = choose_place(f, e);
     if (r == 0)
         r = find_sum(f, e);
@@ -184,7 +197,7 @@ fetch_run(struct fetch *f, struct err *e)
     f->body = open_scratch("body", e);
     r = f->body < 0 ? f->body : fetch_download(f, f->q->source, f->q->bytes_max, f->body, e);
     if (r == 0 && f->has_sum)
-        r = sum_check(f->body, &f->sum, f->q->filename, e);
+        r = sum_check(f->body, &f->sum, f->name, e);
     if (r < 0)
         return r;
     return f->suffix != NULL ? fetch_unpack(f, e)

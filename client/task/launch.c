@@ -319,14 +319,15 @@ launch_input(const void *ctx, struct task_runner *tr, struct err *e)
     return launch_prepare(p, tr, true, p, e) < 0 ? NULL : &p->in;
 }
 
-/* Is for what files are put into, and for engines; others have the memory of their sandbox. */
+/* Is for what files are put into; others have the memory of their sandbox. An engine may not see
+ * what is mounted after its start. */
 int64_t
 launch_secrets_mb(const struct task_runner *tr)
 {
     enum { DEFAULT_MB = 1 };
     const struct resources *r = tr->task->resources;
-    if (tr->task->templates.n == 0 && !identity_has_file(tr->task) &&
-        !driver_engine(tr->task->driver))
+    bool files = tr->task->templates.n > 0 || identity_has_file(tr->task);
+    if (!files || driver_engine(tr->task->driver))
         return 0;
     return r && r->secrets_mb > 0 ? r->secrets_mb : DEFAULT_MB;
 }

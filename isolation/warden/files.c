@@ -106,7 +106,7 @@ make_task_dirs(struct warden *w, int alloc, const struct warden_task *t, struct 
     int r = w->root && !all ? files_owner(w, t, &user, e) : 0;
     if (r < 0)
         return r;
-    auto_fd int task = make_task_dir(w, alloc, t->name, 0755, &user);
+    auto_fd int task = make_task_dir(w, alloc, t->name, all ? 01777 : 0755, &user);
     auto_fd int local =
         task < 0 ? task : make_task_dir(w, task, "local", all ? 01777 : 0755, &user);
     auto_fd int secrets =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The memory that secrets of tasks are in: a tmpfs on <task>/secrets, which is never swapped from
- * Linux 6.4 on. The host's mount namespace has it, for engines, tasks of raw_exec and helpers, and
+ * Linux 6.4 on. The host's mount namespace has it, for tasks of raw_exec and helpers, and
  * the warden's, for sandboxes. It goes with the allocation's directory, or with the machine.
  */
 #ifndef PADDOCK_ISOLATION_WARDEN_SECRETS_H
