@@ -34,6 +34,17 @@ hash_item(uint64_t h, const char *s)
     return hash_byte(hash_text(h, s), 0xff);
 }
 
+/* Rendezvous hashing (Thaler and Ravishankar, "Using Name-Based Mappings to Increase Hit Rates",
+ * 1998): of all places a key takes those with the lowest ranks. The mix is that of splitmix64. */
+static inline uint64_t
+hash_rank(const char *key, const char *address, int64_t port)
+{
+    uint64_t h = hash_byte(hash_item(hash_item(HASH_START, key), address), (uint64_t)port);
+    h = (h ^ (h >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    h = (h ^ (h >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return h ^ (h >> 31);
+}
+
 static inline uint32_t
 hash_bytes(const void *p, size_t n)
 {

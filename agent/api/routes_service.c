@@ -5,9 +5,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "agent/api/api.h"
+#include "common/hash.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
@@ -75,9 +75,7 @@ choose_done(struct request *a, const void *resp)
     struct ranked *all = mem_array(a, struct ranked, r->services.n + 1);
     for (size_t i = 0; i < r->services.n; i++) {
         struct service_registration *s = r->services.v[i];
-        XXH64_hash_t h = XXH3_64bits(key, strlen(key));
-        h = XXH3_64bits_withSeed(str_or(s->address, ""), strlen(str_or(s->address, "")), h);
-        all[i] = (struct ranked){XXH3_64bits_withSeed(&s->port, sizeof(s->port), h), s};
+        all[i] = (struct ranked){hash_rank(key, str_or(s->address, ""), s->port), s};
     }
     if (r->services.n > 0)
         qsort(all, r->services.n, sizeof(*all), by_rank);

@@ -136,9 +136,7 @@ path_of(struct render *r, const struct template_ask *a)
     case TEMPLATE_VARIABLES:
         return mem_printf(c, "/v1/vars?prefix=%s", a->key);
     case TEMPLATE_SERVICE:
-        return a->count ? mem_printf(c, "/v1/service/%s?choose=%lld|%s", a->key,
-                                     (long long)a->count, a->hash)
-                        : mem_printf(c, "/v1/service/%s", a->key);
+        return mem_printf(c, "/v1/service/%s", a->key);
     case TEMPLATE_SERVICES:
         return mem_strdup(c, "/v1/services");
     default:

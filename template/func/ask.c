@@ -349,8 +349,12 @@ fn_nomad_service(struct run *r, struct gv *a, size_t n)
     }
     name_service(r, &q);
     const struct value *v = ask_caller(r, &q);
-    if (v)
-        return nomad_make_services(r, v, q.tag);
+    if (v) {
+        struct gv all = nomad_make_services(r, v, q.tag);
+        if (n == 3)
+            nomad_choose(r, all, q.count, q.hash);
+        return all;
+    }
     record_missing(r, &q);
     return gv_zero(&nomad_services);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hash.h"
 #include "common/mem.h"
 #include "template/convert.h"
 #include "template/func/gotime.h"
@@ -325,6 +326,38 @@ nomad_make_services(struct run *r, const struct value *list, const char *tag)
             gv_list_add(r, ret.list, s);
     }
     return ret;
+}
+
+struct ranked {
+    uint64_t rank;
+    struct gv service;
+};
+
+static int
+rank_order(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return gv_key_compare(x->service.obj->f[SERVICE_ID], y->service.obj->f[SERVICE_ID]);
+}
+
+void
+nomad_choose(struct run *r, struct gv services, int64_t count, const char *key)
+{
+    struct gv_list *l = services.list;
+    struct ranked *all = run_alloc(r, (l->n + 1) * sizeof(*all));
+    for (size_t i = 0; i < l->n; i++) {
+        const struct gv *f = l->v[i].obj->f;
+        struct gv address = f[SERVICE_ADDRESS];
+        all[i] = (struct ranked){
+            hash_rank(key, run_dup(r, address.s, address.n), f[SERVICE_PORT].i), l->v[i]};
+    }
+    if (l->n > 0)
+        qsort(all, l->n, sizeof(*all), rank_order);
+    l->n = count < (int64_t)l->n ? (size_t)(count > 0 ? count : 0) : l->n;
+    for (size_t i = 0; i < l->n; i++)
+        l->v[i] = all[i].service;
 }
 
 static int

@@ -15,6 +15,9 @@ struct gv nomad_make_items(struct run *r, const struct value *variable);
 struct gv nomad_make_metas(struct run *r, const struct value *list);
 /* Those with the tag, if it is not "". */
 struct gv nomad_make_services(struct run *r, const struct value *list, const char *tag);
+/* Leaves the `count` instances that the key takes: the same for the same key, as long as they are
+ * there. */
+void nomad_choose(struct run *r, struct gv services, int64_t count, const char *key);
 struct gv nomad_make_snippets(struct run *r, const struct value *list);
 /* The name, tags and port of a service; an empty list and 0 of another thing. */
 struct gv nomad_tags(struct gv service);
