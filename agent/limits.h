@@ -10,12 +10,14 @@ enum {
     /* --- HTTP API --- */
     API_CALL_MS = 60 * 1000,         /* a request that does not block */
     API_BODY_FACTOR = 24,            /* times its size that a JSON body may take in memory */
-    API_BODY_LARGE = 64 << 10, /* bytes of a body that is not decoded on the loop */
+    API_BODY_LARGE = 64 << 10,       /* bytes of a body that is not decoded on the loop */
     API_BODY_MEMORY_MAX = 128 << 20, /* bytes of memory of any JSON body */
     API_BODY_EXTRA = 1 << 20,        /* bytes on top of that */
     API_ANSWER_MAX = 60 << 20,       /* bytes of an answer; ask for pages */
     API_LIST_WHOLE = 1 << 20,        /* bytes of a list from which on it is streamed */
-    API_PARSES_MAX = 2, /* job files that are parsed at the same time (429) */
+    AGENT_TASK_CONNS_MAX = 32,       /* connections to the API at the socket of a task */
+    AGENT_TASKS_CONNS_MAX = 1024,    /* of all tasks of a node */
+    API_PARSES_MAX = 2,              /* job files that are parsed at the same time (429) */
 
     /* --- audit log --- */
     AUDIT_LINE_MAX = 4 << 10, /* bytes of a line; a path or id that is longer is cut off */

@@ -16,6 +16,7 @@
 
 #include "agent/admit.h"
 #include "agent/config/config.h"
+#include "agent/limits.h"
 #include "agent/tls.h"
 #include "api/terms.h"
 #include "client/client.h"
@@ -311,6 +312,26 @@ roles_engines(struct roles *r)
     return l;
 }
 
+/* The API at the socket of a task. */
+static void *
+open_door(void *arg, int fd, const char *alloc_id, const char *task)
+{
+    const struct roles *r = arg;
+    auto_mem void *tmp = mem_ctx("door");
+
+    if (r->doors == NULL) {
+        close(fd);
+        return NULL;
+    }
+    return http_door_open(r->doors, fd, mem_printf(tmp, "%s/%s", alloc_id, task));
+}
+
+static void
+close_door(void *door)
+{
+    http_door_close(door);
+}
+
 static int
 start_client(struct roles *r, struct err *e)
 {
@@ -336,6 +357,9 @@ start_client(struct roles *r, struct err *e)
         .leave = r->server ? NULL : leave_server,
         .servers_arg = r,
         .version = PACKAGE_VERSION,
+        .door_open = open_door,
+        .door_close = close_door,
+        .door_arg = r,
     };
 
     const char *const bound[] = {r->http_bind, r->rpc_bind, config_serf_addr(c)};
@@ -435,6 +459,10 @@ start_http(struct roles *r, struct err *e)
     r->http = r->api.http = http_server_new(r->rc.loop, &hc);
     hc.handler = api_handle_passed_on;
     r->passed_on = http_server_new(r->rc.loop, &hc);
+    hc.handler = api_handle_task;
+    hc.conns_max = AGENT_TASK_CONNS_MAX;
+    hc.conns_all = AGENT_TASKS_CONNS_MAX;
+    r->doors = http_server_new(r->rc.loop, &hc);
     rpc_serve(r->servers, node_services, ARRAY_LEN(node_services), r);
     if (addr_parse(r->http_bind, 0, &a, e) < 0)
         return e->code;
@@ -589,6 +617,7 @@ roles_stop(struct roles *r, void (*stopped)(void *arg), void *arg)
     if (r->servers)
         rpc_serve(r->servers, NULL, 0, NULL); /* what is under way ends with its connections */
     http_server_close(TAKE(r->passed_on));
+    http_server_close(TAKE(r->doors));
     http_server_close(TAKE(r->http));
     rights_free(TAKE(r->api.rights));
     r->api.client = NULL; /* requests that are still open find no role */

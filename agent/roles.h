@@ -34,6 +34,7 @@ struct roles {
     struct client *client;
     struct http_server *http;
     struct http_server *passed_on; /* of what servers pass on to this node */
+    struct http_server *doors;     /* of the sockets of tasks */
     const struct filter *rpc_filter, *http_filter; /* of connections of each; NULL: plain */
     bool rpc_plain; /* connections without it are taken as well */
     const char *region, *datacenter, *name, *node_id;

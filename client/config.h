@@ -33,6 +33,11 @@ struct client_config {
     int (*servers)(void *arg, const struct str_list *l, struct err *e);
     void (*leave)(void *arg); /* the server that is asked has no leader: another one; or NULL */
     void *servers_arg; /* of both */
+    /* Serves the API on a socket of a task's, which listens, until it is closed. NULL: nobody does.
+     */
+    void *(*door_open)(void *arg, int fd, const char *alloc_id, const char *task);
+    void (*door_close)(void *door);
+    void *door_arg;
     const char *version; /* our own version, e.g. "0.1.0" */
 };
 

@@ -49,6 +49,7 @@ struct listener {
     uint16_t port;
     bool is_unix;
     char path[ADDR_TEXT];
+    char *name; /* of a socket that somebody else made; NULL: it is ours */
 };
 
 static void
@@ -125,7 +126,7 @@ listener_count(struct listener *n, int fd)
         return NULL;
     }
     transport_peer(s->t, &a);
-    s->peer = mem_strdup(s, n->is_unix ? "unix" : addr_format(&a, text));
+    s->peer = mem_strdup(s, n->is_unix ? str_or(n->name, "unix") : addr_format(&a, text));
     struct peer *p = peer_of(n, a.host);
     p->n++;
     n->conns++;
@@ -315,6 +316,18 @@ listener_new(struct loop *l, const struct addr *a, const struct listener_config 
     return n;
 }
 
+struct listener *
+listener_adopt(struct loop *l, int fd, const char *name, const struct listener_config *cfg)
+{
+    struct listener *n = mem_new(NULL, struct listener);
+
+    *n = (struct listener){
+        .loop = l, .cfg = *cfg, .is_unix = true, .refs = 1, .fd = fd, .name = mem_strdup(n, name)};
+    n->watch = watch_fd(l, n->fd, WATCH_READ, listener_turn, n);
+    ASSERT(n->watch != NULL);
+    return n;
+}
+
 uint16_t
 listener_port(const struct listener *n)
 {
@@ -335,7 +348,7 @@ listener_close(struct listener *n)
     watch_stop(TAKE(n->watch));
     timer_stop(TAKE(n->pause));
     close(n->fd);
-    if (n->is_unix)
+    if (n->is_unix && n->name == NULL)
         unlink(n->path);
     listener_unref(n);
 }

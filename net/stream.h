@@ -82,6 +82,10 @@ struct listener_config {
  * 0600; a stale file at the path is replaced, a live one is an error. */
 struct listener *listener_new(struct loop *l, const struct addr *a,
                               const struct listener_config *cfg, struct err *e);
+/* The same on a socket of unix that listens, which is the listener's from then on; streams have
+ * `name` for their peer. */
+struct listener *listener_adopt(struct loop *l, int fd, const char *name,
+                                const struct listener_config *cfg);
 uint16_t listener_port(const struct listener *n);
 void listener_limit(struct listener *n, size_t per_peer); /* of connections to come */
 bool listener_same_peer(const struct stream *a, const struct stream *b); /* one address */

@@ -79,6 +79,7 @@ struct request {
     struct request *next_open, **at_open; /* of what lasts, and ends when its right does */
     struct parts *parts; /* parts_begin */
     void (*gone)(struct request *a); /* the client left, for routes without RPC */
+    void (*then)(struct request *a); /* task_admit */
     /* Tells a failure otherwise than by the status of the answer; NULL: no. */
     void (*fail)(struct request *a, int status, const char *text);
     const struct route *route;
@@ -123,6 +124,8 @@ struct route {
 void api_handle(void *arg, struct http_req *req);
 /* The same, of what another agent passed on to this node (agent/api/other_node.h). */
 void api_handle_passed_on(void *arg, struct http_req *req);
+/* The same, of a request that came by the socket of a task. */
+void api_handle_task(void *arg, struct http_req *req);
 size_t api_body_max(void *arg, enum http_method m, const char *path);
 
 /* --- parameters --- */
@@ -207,6 +210,9 @@ void record_object(struct request *a, const char *name, const char *ns);
 int record_command(struct api *api, const struct audit_entry *line, struct err *e);
 /* Calls the handler of the route if who asks may; else the request is answered, now or later. */
 void request_admit(struct request *a);
+/* agent/api/task.c. Goes on with what bears a good identity or token; else it is answered. */
+void task_admit(struct request *a, void (*then)(struct request *a));
+const char *request_token(const struct http_req *r); /* NULL or "": it bears none */
 /* agent/api/why.c */
 void acl_why_get(struct request *a);
 /* Says whether who asks may do in the namespace what the route needs; else it was answered. */

@@ -83,8 +83,8 @@ parse_blocking(struct request *a)
 }
 
 /* X-Nomad-Token, or Authorization with the scheme Bearer (schemes have no case: RFC 9110, 11.1). */
-static const char *
-token_of(const struct http_req *r)
+const char *
+request_token(const struct http_req *r)
 {
     static const char scheme[] = "Bearer ";
     const char *token = http_header(r, "x-nomad-token"), *auth = http_header(r, "authorization");
@@ -105,7 +105,7 @@ request_parse(struct request *a)
         str_prefix(a->req->path, "/v1/agent/") ? NULL : http_query(a->req, "region");
     env->region = str_or(region, a->api->region);
     env->namespace = str_or(http_query(a->req, "namespace"), NS_DEFAULT);
-    env->auth_token = token_of(a->req);
+    env->auth_token = request_token(a->req);
     const char *stale = http_query(a->req, "stale");
     if (stale && !*stale)
         env->stale = true;

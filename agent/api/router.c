@@ -134,35 +134,51 @@ on_close(void *user)
         a->gone(a);
 }
 
+/* Goes on behind the first questions to a request. */
 static void
-router_handle(struct api *api, struct http_req *req, bool passed_on)
+router_go_on(struct request *a)
 {
-    struct request *a = mem_new(req, struct request);
-    unsigned verb = verb_of(req->method);
+    unsigned verb = verb_of(a->req->method);
     bool wrong_method = false;
 
-    a->api = api;
-    a->req = req;
-    a->passed_on = passed_on;
-    a->route_of = route_of;
-    req->user = a;
-    req->on_close = on_close;
-    if (!record_begin(a) || !guard_host(&a->api->guard, req) || router_redirect(a) ||
-        route_later(a, verb))
+    if (router_redirect(a) || route_later(a, verb))
         return;
     const struct route *r = router_find(a, verb, &wrong_method);
     if (r != NULL) {
         a->route = r;
         bool changes = verb != VERB_GET || (r->verbs & VERB_UNSAFE);
-        if ((!changes || guard_origin(&a->api->guard, req)) && request_parse(a) &&
+        if ((!changes || guard_origin(&a->api->guard, a->req)) && request_parse(a) &&
             (!(r->verbs & VERB_HERE) || region_ours(a)))
             request_admit(a);
         return;
     }
     if (wrong_method)
-        http_fail(req, 405, "Invalid method");
+        http_fail(a->req, 405, "Invalid method");
     else
         not_found(a);
+}
+
+static struct request *
+router_begin(struct api *api, struct http_req *req)
+{
+    struct request *a = mem_new(req, struct request);
+
+    a->api = api;
+    a->req = req;
+    a->route_of = route_of;
+    req->user = a;
+    req->on_close = on_close;
+    return a;
+}
+
+static void
+router_handle(struct api *api, struct http_req *req, bool passed_on)
+{
+    struct request *a = router_begin(api, req);
+
+    a->passed_on = passed_on;
+    if (record_begin(a) && guard_host(&a->api->guard, req))
+        router_go_on(a);
 }
 
 void
@@ -175,6 +191,15 @@ void
 api_handle_passed_on(void *arg, struct http_req *req)
 {
     router_handle(arg, req, true);
+}
+
+void
+api_handle_task(void *arg, struct http_req *req)
+{
+    struct request *a = router_begin(arg, req);
+
+    if (record_begin(a)) /* no browser comes this way: any Host is good */
+        task_admit(a, router_go_on);
 }
 
 size_t

@@ -14,7 +14,7 @@
 #include "client/alloc/hooks_run.h"
 #include "client/local.h"
 #include "client/task/hooks.h"
-#include "client/task/limits_int.h"
+#include "client/task/task_limits.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"

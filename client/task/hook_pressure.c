@@ -3,7 +3,7 @@
  * Events of what a task has to wait for, where its job wants them.
  */
 #include "api/isolation.h"
-#include "client/task/limits_int.h"
+#include "client/task/task_limits.h"
 #include "common/clock.h"
 #include "common/duration.h"
 #include "common/fd.h"

@@ -22,7 +22,8 @@ struct task_runner;
 
 /* In this order. What a hook keeps while its task runs is tr->hook.NAME, a struct NAME_hook of its
  * own. */
-#define TASK_HOOKS(X) X(ready) X(payload) X(identity) X(artifact) X(template) X(denied) X(pressure)
+#define TASK_HOOKS(X)                                                                              \
+    X(ready) X(payload) X(identity) X(api) X(artifact) X(template) X(denied) X(pressure)
 
 #define HOOK_QUIET_NS (300 * NS_PER_S) /* between two events of one kind: a task keeps few */
 

@@ -11,7 +11,7 @@
 
 #include "client/task/handle.h"
 #include "client/task/launch.h"
-#include "client/task/limits_int.h"
+#include "client/task/task_limits.h"
 #include "client/warden_link.h"
 #include "common/clock.h"
 #include "common/fd.h"

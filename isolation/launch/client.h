@@ -46,7 +46,7 @@ struct warden_reply {
             int ended;
             int cgroup; /* directory of the task's cgroup leaf; -1 where there is none (rootless) */
             int record; /* read-only task record: record_read() of isolation/launch/record.h */
-            int file;   /* of warden_open: file or directory, read-only */
+            int file;   /* of warden_open: file or directory, read-only; of warden_socket */
             int counters; /* of warden_info, for bpf/read.h: what tasks send and receive */
             int runs;     /* the same: what their processes do */
             int keep[3];  /* held open as long as the agent lives: isolation/bpf/rows.h */

@@ -257,6 +257,8 @@ add_secrets(struct builder *b, const struct mounts_spec *s, uint16_t own)
     op->mode = 0700;
     op->uid = s->id_base + s->uid;
     op->gid = s->id_base + s->gid;
+    /* the agent cannot put files into this tmpfs: the socket of its API is in the task's root */
+    mounts_add(b, MOUNTS_LINK, "../private/api.sock", "secrets/api.sock", 0);
 }
 
 const char *

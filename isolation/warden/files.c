@@ -18,7 +18,9 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "api/drivers.h"
@@ -46,7 +48,8 @@
 #define ROOM "warden"
 #define LOGS_DIR "alloc/logs"
 #define TRASH ".trash-"
-enum { NO_ID = -1, LOG_ENTRIES_MAX = 200000 };
+#define SOCKET_NAME ".socket"
+enum { NO_ID = -1, LOG_ENTRIES_MAX = 200000, SOCKET_BACKLOG = 16 };
 
 static int
 open_alloc(struct warden *w, const char *alloc, struct err *e)
@@ -593,24 +596,31 @@ replace_file(struct warden *w, int dir, const char *name, const struct warden_re
 typedef int write_fn(struct warden *w, int dir, const char *name, const struct warden_request *q,
                      const struct stat *owner);
 
+/* Opens the directory of the allocation, if the path is where the task may have files, and tells
+ * whose they are. */
+static int
+files_place(struct warden *w, const struct warden_request *q, struct stat *owner, struct err *e)
+{
+    size_t n = strlen(q->task_name);
+    bool own = str_prefix(q->path, q->task_name) && q->path[n] == '/';
+    bool shared = str_prefix(q->path, "alloc/") && !str_prefix(q->path, LOGS_DIR);
+    if (!own && !shared)
+        return err_set(e, -ERR_FORBIDDEN, "\"%s\" is neither in the task's directory nor in alloc/",
+                       q->path);
+    auto_fd int alloc = open_alloc(w, q->alloc_id, e);
+    if (alloc >= 0 && fstatat(alloc, q->task_name, owner, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_errno(e, errno, "the directory of task \"%s\"", q->task_name);
+    return TAKE_FD(alloc);
+}
+
 static void
 files_write(struct warden *w, struct waiter to, const struct warden_request *q, write_fn *write)
 {
     struct err e = ERR_INIT;
     struct answer a = {0};
-    size_t n = strlen(q->task_name);
-    bool own = str_prefix(q->path, q->task_name) && q->path[n] == '/';
-    bool shared = str_prefix(q->path, "alloc/") && !str_prefix(q->path, LOGS_DIR);
-    auto_fd int alloc = -1;
     struct stat owner;
-    if (!own && !shared)
-        err_set(&e, -ERR_FORBIDDEN, "\"%s\" is neither in the task's directory nor in alloc/",
-                q->path);
-    else
-        alloc = open_alloc(w, q->alloc_id, &e);
-    if (alloc >= 0 && fstatat(alloc, q->task_name, &owner, AT_SYMLINK_NOFOLLOW) < 0)
-        err_errno(&e, errno, "the directory of task \"%s\"", q->task_name);
-    if (e.code == 0) {
+    auto_fd int alloc = files_place(w, q, &owner, &e);
+    if (alloc >= 0) {
         const char *name;
         auto_fd int dir = make_parents(w, alloc, q->path, &owner, &name);
         int r = dir < 0 ? dir : write(w, dir, name, q, &owner);
@@ -633,6 +643,60 @@ void
 files_replace(struct warden *w, struct waiter to, const struct warden_request *q)
 {
     files_write(w, to, q, replace_file);
+}
+
+/* --- sockets --- */
+
+/* Makes the socket in the allocation's directory, which is ours alone, and moves it to the task's
+ * when it has its owner. Memory of secrets is another file system, with nothing in it but what is
+ * the task's: there it is made in place. Its mode is that of its making: no name is followed. */
+static int
+make_socket(struct warden *w, int alloc, const struct warden_request *q, const struct stat *owner)
+{
+    struct sockaddr_un sun = {.sun_family = AF_UNIX};
+    mode_t mode = (q->mode != 0 ? (mode_t)q->mode : 0600) & 0777;
+    struct stat here, there;
+    const char *name;
+    auto_fd int dir = make_parents(w, alloc, q->path, owner, &name);
+    auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (dir < 0 || fd < 0 || fstat(alloc, &here) < 0 || fstat(dir, &there) < 0)
+        return dir < 0 ? dir : -errno;
+    int at = here.st_dev == there.st_dev ? alloc : dir;
+    (void)snprintf(sun.sun_path, sizeof(sun.sun_path), "/proc/self/fd/%d/" SOCKET_NAME, at);
+    if (unlinkat(at, SOCKET_NAME, 0) < 0 && errno != ENOENT)
+        return -errno;
+    mode_t old = umask(0777 & ~mode);
+    int r = bind(fd, (const struct sockaddr *)&sun, sizeof(sun)) < 0 ? -errno : 0;
+    (void)umask(old);
+    if (r < 0)
+        return r;
+    if ((w->root &&
+         fchownat(at, SOCKET_NAME, owner->st_uid, owner->st_gid, AT_SYMLINK_NOFOLLOW) < 0) ||
+        listen(fd, SOCKET_BACKLOG) < 0 || renameat(at, SOCKET_NAME, dir, name) < 0) {
+        r = -errno;
+        (void)unlinkat(at, SOCKET_NAME, 0);
+    }
+    return r < 0 ? r : TAKE_FD(fd);
+}
+
+void
+files_socket(struct warden *w, struct waiter to, const struct warden_request *q)
+{
+    struct err e = ERR_INIT;
+    auto_mem void *ctx = mem_ctx("socket");
+    struct stat owner;
+    auto_fd int alloc = files_place(w, q, &owner, &e);
+    int fd = alloc < 0 ? -1 : make_socket(w, alloc, q, &owner);
+    if (alloc >= 0 && fd < 0)
+        err_errno(&e, -fd, "make the socket \"%s\"", q->path);
+    if (fd < 0) {
+        loop_refuse(w, to, &e);
+        return;
+    }
+    struct answer a = {0};
+    loop_answer_fd(ctx, &a, WARDEN_FD_FILE, fd);
+    loop_answer(w, to, &a);
+    fd_close(&fd);
 }
 
 /* --- logs --- */

@@ -75,7 +75,8 @@ struct http_server_config {
     size_t (*body_max)(void *arg, enum http_method m, const char *path);
     const struct http_pair *headers; /* added to every response; borrowed */
     size_t n_headers;
-    size_t conns_max;      /* 0: LISTENER_CONNS_MAX */
+    size_t conns_max;      /* of a listener; 0: LISTENER_CONNS_MAX */
+    size_t conns_all;      /* of all; more are closed; 0: no limit of its own */
     size_t conns_per_peer; /* 0: LISTENER_CONNS_PER_PEER; SIZE_MAX: unlimited */
     size_t conns_per_loopback; /* of 127.0.0.1 and the like; 0: conns_per_peer */
     int64_t header_ms, body_idle_ms; /* 0: HTTP_HEADER_MS, HTTP_BODY_IDLE_MS */
@@ -92,6 +93,11 @@ struct stream;
 struct http_server *http_server_new(struct loop *l, const struct http_server_config *cfg);
 /* Listens on "host" + port (0: any free one) or "unix:///path"; may be called several times. */
 int http_server_listen(struct http_server *s, const char *addr, uint16_t port, struct err *e);
+/* Serves on a socket of unix that listens and is the door's from then on; `name` is the peer of its
+ * requests. A door that is closed leaves its connections; one of a closed server lets nobody in. */
+struct http_door;
+struct http_door *http_door_open(struct http_server *s, int fd, const char *name);
+void http_door_close(struct http_door *d);
 uint16_t http_server_port(const struct http_server *s); /* of the first TCP listener */
 /* A connection that came in some other way; `st` is the server's from now on. */
 void http_server_serve(struct http_server *s, struct stream *st);

@@ -321,7 +321,11 @@ http_server_serve(struct http_server *s, struct stream *st)
 static void
 on_accept(void *arg, struct stream *st)
 {
-    http_server_serve(arg, st);
+    struct http_server *s = arg;
+    if (s->closed || (s->cfg.conns_all != 0 && s->n_conns >= s->cfg.conns_all))
+        stream_close(st);
+    else
+        http_server_serve(s, st);
 }
 
 /* --- the server --- */
@@ -346,11 +350,10 @@ http_server_new(struct loop *l, const struct http_server_config *cfg)
     return s;
 }
 
-int
-http_server_listen(struct http_server *s, const char *addr, uint16_t port, struct err *e)
+static struct listener_config
+server_listeners(struct http_server *s)
 {
-    struct addr a;
-    struct listener_config lc = {
+    return (struct listener_config){
         .conns_max = s->cfg.conns_max,
         .per_peer = s->cfg.conns_per_peer,
         .per_loopback = s->cfg.conns_per_loopback,
@@ -363,7 +366,13 @@ http_server_listen(struct http_server *s, const char *addr, uint16_t port, struc
         .filter = s->cfg.filter,
         .protocol = HTTP_PROTOCOL,
     };
+}
 
+int
+http_server_listen(struct http_server *s, const char *addr, uint16_t port, struct err *e)
+{
+    struct addr a;
+    const struct listener_config lc = server_listeners(s);
     int r = addr_parse(addr, 1, &a, e);
     if (r < 0)
         return r;
@@ -374,6 +383,29 @@ http_server_listen(struct http_server *s, const char *addr, uint16_t port, struc
     mem_resize(s, s->listeners, struct listener *, s->n_listeners + 1);
     s->listeners[s->n_listeners++] = n;
     return 0;
+}
+
+struct http_door {
+    struct http_server *server; /* a reference */
+    struct listener *listener;
+};
+
+struct http_door *
+http_door_open(struct http_server *s, int fd, const char *name)
+{
+    const struct listener_config lc = server_listeners(s);
+    struct http_door *d = mem_new(NULL, struct http_door);
+    *d = (struct http_door){s, listener_adopt(s->loop, fd, name, &lc)};
+    s->refs++;
+    return d;
+}
+
+void
+http_door_close(struct http_door *d)
+{
+    listener_close(d->listener);
+    http_server_unref(d->server);
+    talloc_free(d);
 }
 
 uint16_t

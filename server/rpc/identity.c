@@ -10,6 +10,7 @@
 #include "api/terms.h"
 #include "common/duration.h"
 #include "common/mem.h"
+#include "server/call/caller.h"
 #include "server/keys/jwt.h"
 
 #define IDENTITY_DEFAULT "default"
@@ -224,6 +225,26 @@ const struct read_row read_alloc_sign_identities = {.tables = STATE_BIT(STATE_RO
                                                     .run = sign_run};
 
 /* --- for those who check them --- */
+
+/* Says whether the token of the call is an identity that holds; without access control too. */
+static int
+check_identity_run(struct read *r, struct state_txn *t, struct err *e)
+{
+    int64_t now = env_wall_ns(server_env(r->s));
+    const struct workload *w =
+        workload_of(r->ctx, t, str_or(r->env->auth_token, ""), now / NS_PER_S);
+    struct acl_rights_response *resp = read_resp(r);
+
+    if (w == NULL)
+        return err_set(e, -ERR_FORBIDDEN, "Permission denied");
+    resp->accessor_id = mem_printf(resp, "identity:%s/%s", w->alloc, w->task);
+    resp->expires = w->ends_s * NS_PER_S;
+    r->index = state_index(t, r->row->tables);
+    return 0;
+}
+
+const struct read_row read_keyring_check_identity = {
+    .tables = STATE_BIT(STATE_ROOT_KEYS) | STATE_BIT(STATE_ALLOCS), .run = check_identity_run};
 
 void
 call_keyring_get_config(void *arg, struct rpc_call *call, const void *req)

@@ -106,6 +106,95 @@ START_TEST(writes_files)
 }
 END_TEST
 
+static void
+replace(struct rig *r, const char *path, const char *text, bool well)
+{
+    struct got g = {0};
+    struct warden_put p = {.alloc_id = rig_id,
+                           .task = "web",
+                           .path = path,
+                           .data = text,
+                           .n = strlen(text),
+                           .mode = 0600};
+    warden_replace(r->client, &p, rig_got, &g);
+    rig_wait(r, &g);
+    ck_assert_msg((g.err.code == 0) == well, "%s: %d %s", path, g.err.code, g.err.text);
+    got_free(&g);
+}
+
+START_TEST(replaces_files)
+{
+    TEST_NEED("root");
+    struct rig r;
+    struct stat before, after;
+    rig_start(&r, 0);
+    rig_alloc(&r, rig_id, "web", "exec");
+    const char *top = mem_printf(r.ctx, "%s/%s/web", r.policy.alloc_dir, rig_id);
+    const char *file = mem_printf(r.ctx, "%s/local/t", top);
+    replace(&r, "web/local/t", "first", true);
+    ck_assert_int_eq(stat(file, &before), 0);
+    ck_assert_int_eq(symlink("/etc/passwd", mem_printf(r.ctx, "%s/local/.t.new", top)), 0);
+    replace(&r, "web/local/t", "second, longer", true);
+    ck_assert_str_eq(rig_file(&r, rig_id, "web/local/t"), "second, longer");
+    ck_assert_int_eq(stat(file, &after), 0);
+    ck_assert(before.st_ino != after.st_ino && (after.st_mode & 07777) == 0600);
+    ck_assert_uint_ne(after.st_uid, 0);
+    ck_assert_int_eq(symlink("/etc/passwd", mem_printf(r.ctx, "%s/local/l", top)), 0);
+    replace(&r, "web/local/l", "in place of the link", true);
+    ck_assert_str_eq(rig_file(&r, rig_id, "web/local/l"), "in place of the link");
+    ck_assert_int_eq(mkdir(mem_printf(r.ctx, "%s/local/d", top), 0755), 0);
+    replace(&r, "web/local/d", "s", false);
+    ck_assert_int_eq(symlink("/etc", mem_printf(r.ctx, "%s/local/e", top)), 0);
+    replace(&r, "web/local/e/x", "s", false);
+    replace(&r, "alloc/logs/x", "s", false);
+    ck_assert_int_ne(access("/etc/x", F_OK), 0);
+    ck_assert_int_ne(access(mem_printf(r.ctx, "%s/local/.d.new", top), F_OK), 0);
+    rig_stop(&r);
+}
+END_TEST
+
+static int
+connect_to(const char *path)
+{
+    struct sockaddr_un sun = {.sun_family = AF_UNIX};
+    auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", path);
+    return connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) < 0 ? -errno : 0;
+}
+
+START_TEST(makes_sockets)
+{
+    TEST_NEED("root");
+    struct rig r;
+    struct stat st;
+    rig_start(&r, 0);
+    rig_alloc(&r, rig_id, "web", "exec");
+    const char *top = mem_printf(r.ctx, "%s/%s/web", r.policy.alloc_dir, rig_id);
+    const char *path = mem_printf(r.ctx, "%s/private/s", top);
+    for (int i = 0; i < 2; i++) { /* the second takes the place of the first */
+        struct got g = {0};
+        struct warden_put p = {.alloc_id = rig_id, .task = "web", .path = "web/private/s"};
+        warden_socket(r.client, &p, rig_got, &g);
+        rig_wait(&r, &g);
+        ck_assert_msg(g.err.code == 0 && g.file >= 0, "%s", g.err.text);
+        ck_assert_int_eq(stat(path, &st), 0);
+        ck_assert(S_ISSOCK(st.st_mode) && (st.st_mode & 07777) == 0600 && st.st_uid != 0);
+        ck_assert_int_eq(connect_to(path), 0);
+        got_free(&g);
+    }
+    ck_assert_int_eq(symlink("/etc", mem_printf(r.ctx, "%s/away", top)), 0);
+    struct got g = {0};
+    struct warden_put p = {.alloc_id = rig_id, .task = "web", .path = "web/away/s"};
+    warden_socket(r.client, &p, rig_got, &g);
+    rig_wait(&r, &g);
+    ck_assert_int_ne(g.err.code, 0);
+    got_free(&g);
+    ck_assert_int_ne(access("/etc/s", F_OK), 0);
+    ck_assert_int_ne(access(mem_printf(r.ctx, "%s/../.socket", top), F_OK), 0);
+    rig_stop(&r);
+}
+END_TEST
+
 START_TEST(reads_files)
 {
     TEST_NEED("root");
@@ -443,6 +532,7 @@ START_TEST(memory_for_secrets)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("warden-table", 60, writes_files, reads_files, memory_for_secrets,
-                   lists_and_removes, closes_on_hostile_requests, closes_on_hostile_commands,
-                   refuses_other_users, completes_requests_when_the_warden_dies)
+TEST_SUITE_TIMEOUT("warden-table", 60, writes_files, replaces_files, makes_sockets, reads_files,
+                   memory_for_secrets, lists_and_removes, closes_on_hostile_requests,
+                   closes_on_hostile_commands, refuses_other_users,
+                   completes_requests_when_the_warden_dies)

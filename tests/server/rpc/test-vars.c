@@ -476,7 +476,13 @@ START_TEST(a_task_calls_as_itself)
     ck_assert_ptr_null(call_with(w, RPC_VARIABLES_APPLY, &up, &as_task));
     ck_assert_int_eq(w->err.code, -ERR_FORBIDDEN);
 
+    const struct acl_rights_response *r =
+        CALL_WITH(w, RPC_KEYRING_CHECK_IDENTITY, acl_rights_response, &none, &as_task);
+    ck_assert_str_eq(r->accessor_id, mem_printf(w, "identity:%s/server", id));
+    ck_assert_ptr_null(call_with(w, RPC_KEYRING_CHECK_IDENTITY, &none, &manager));
     report(w, id, ALLOC_COMPLETE); /* and it is nobody any more */
+    ck_assert_ptr_null(call_with(w, RPC_KEYRING_CHECK_IDENTITY, &none, &as_task));
+    ck_assert_int_eq(w->err.code, -ERR_FORBIDDEN);
     ck_assert_int_eq(read_as(w, jwt, "nomad/jobs"), -ERR_FORBIDDEN);
     ck_assert_ptr_null(sign(w, id, "server"));
     world_close(w);

@@ -2,8 +2,8 @@
  *
  * The limits of a task that runs, after an update in place.
  */
-#ifndef PADDOCK_CLIENT_TASK_LIMITS_INT_H
-#define PADDOCK_CLIENT_TASK_LIMITS_INT_H
+#ifndef PADDOCK_CLIENT_TASK_TASK_LIMITS_H
+#define PADDOCK_CLIENT_TASK_TASK_LIMITS_H
 
 #include "client/task/task_int.h"
 

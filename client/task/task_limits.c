@@ -2,7 +2,7 @@
  *
  * The limits of a task that runs, after an update in place.
  */
-#include "client/task/limits_int.h"
+#include "client/task/task_limits.h"
 
 #include "api/isolation.h"
 #include "client/task/launch.h"
