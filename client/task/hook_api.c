@@ -63,8 +63,7 @@ api_on_made(void *arg, const struct err *e, struct warden_reply *r)
     hold_release(&ar->hold);
 }
 
-/* The memory of a sandbox is not reached from outside: there a link leads to the task's root. The
- * user of a container is its image's, and not known here. */
+/* The memory of a sandbox is not reached from outside: there a link leads to the task's root. */
 static void
 api_make(struct api_hook *h)
 {
@@ -74,11 +73,11 @@ api_make(struct api_hook *h)
     bool link = can->launch && can->isolation && launch_secrets_mb(tr) == 0;
     struct api_make *m = mem_new(NULL, struct api_make);
     *m = (struct api_make){h, tr->ar};
-    const struct warden_put put = {
+    struct warden_put put = {
         .alloc_id = tr->ar->id,
         .task = task,
-        .path = mem_printf(m, "%s/%s/api.sock", task, link ? "private" : "secrets"),
-        .mode = can->launch ? 0600 : 0666};
+        .path = mem_printf(m, "%s/%s/api.sock", task, link ? "private" : "secrets")};
+    launch_owner(m, tr, true, &put);
     h->make = m;
     hold_take(&tr->ar->hold);
     warden_socket(tr->ar->g->warden, &put, api_on_made, m);

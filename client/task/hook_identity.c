@@ -110,10 +110,14 @@ identity_has_file(const struct task *t)
 }
 
 void
-identity_env(const void *ctx, const struct task_runner *tr, struct str_map *ret)
+identity_env(const void *ctx, const struct task_runner *tr, const char *secrets_dir,
+             struct str_map *ret)
 {
     const struct identity_hook *h = tr->hook.identity;
-    for (size_t i = 0; h != NULL && i < h->n; i++) {
+    if (h == NULL)
+        return;
+    str_map_set(ctx, ret, "NOMAD_UNIX_ADDR", mem_printf(ctx, "unix://%s/api.sock", secrets_dir));
+    for (size_t i = 0; i < h->n; i++) {
         const struct identity_state *s = &h->v[i];
         const char *name = s->at == AT_DEFAULT
                                ? "NOMAD_TOKEN"
@@ -194,8 +198,6 @@ identity_on_put(void *arg, const struct err *e)
     hold_release(&ar->hold);
 }
 
-/* A container's user is not known here: behind the directory of the allocation, which is for root
- * alone, its file is for all of them. */
 static void
 identity_put(struct identity_hook *h, size_t at)
 {
@@ -203,13 +205,13 @@ identity_put(struct identity_hook *h, size_t at)
     struct identity_state *s = &h->v[at];
     struct identity_put *p = mem_new(NULL, struct identity_put);
     *p = (struct identity_put){h, tr->ar, at};
-    const struct warden_put put = {.alloc_id = tr->ar->id,
-                                   .task = tr->sm.t->name,
-                                   .path = identity_path(p, s),
-                                   .data = s->jwt,
-                                   .n = strlen(s->jwt),
-                                   .mode = tr->driver->can->launch ? 0600 : 0644,
-                                   .whole = true};
+    struct warden_put put = {.alloc_id = tr->ar->id,
+                             .task = tr->sm.t->name,
+                             .path = identity_path(p, s),
+                             .data = s->jwt,
+                             .n = strlen(s->jwt),
+                             .whole = true};
+    launch_owner(p, tr, false, &put);
     h->put = p;
     hold_take(&tr->ar->hold);
     tr->handle->put(tr, &put, identity_on_put, p);

@@ -48,8 +48,10 @@ void task_hooks_poststart(struct task_runner *tr);
 void task_hooks_exited(struct task_runner *tr, const struct task_exit *x);
 void task_hooks_stop(struct task_runner *tr);
 
-/* Adds the variables of the identities that are signed; owned by ctx. */
-void identity_env(const void *ctx, const struct task_runner *tr, struct str_map *ret);
+/* Adds the variables of the identities that are signed, and where the API is that takes them; owned
+ * by ctx. */
+void identity_env(const void *ctx, const struct task_runner *tr, const char *secrets_dir,
+                  struct str_map *ret);
 bool identity_has_file(const struct task *t);
 
 #endif

@@ -233,7 +233,7 @@ launch_prepare(const void *ctx, struct task_runner *tr, bool whole, struct prepa
     };
     prepare_dirs(ctx, tr, &p->ei);
     tr->events->env(tr->ar, ctx, &p->hooks);
-    identity_env(ctx, tr, &p->hooks);
+    identity_env(ctx, tr, p->ei.secrets_dir, &p->hooks);
     p->ei.hooks = &p->hooks;
     if (whole)
         p->ei.last = tr->vars;
@@ -281,6 +281,21 @@ launch_user(const void *ctx, struct task_runner *tr)
     struct err e = ERR_INIT; /* a bad config fails the launch itself */
     (void)launch_prepare(p, tr, true, p, &e);
     return p->in.user;
+}
+
+void
+launch_owner(const void *ctx, struct task_runner *tr, bool writes, struct warden_put *ret)
+{
+    struct user account;
+    ret->mode = 0600;
+    if (tr->driver->can->launch)
+        return;
+    char *user = mem_strdup(ctx, launch_user(ctx, tr));
+    user[strcspn(user, ":")] = '\0';
+    if (*user != '\0' && users_resolve(user, NULL, 0, NULL, &account, NULL) == 0)
+        ret->owner = user;
+    else
+        ret->mode = writes ? 0666 : 0644;
 }
 
 struct env *

@@ -104,6 +104,7 @@ struct warden_put { /* of warden_replace too */
     int64_t offset; /* 0 truncates first; not of warden_replace */
     unsigned mode;  /* 0: 0644 */
     bool whole;     /* in one piece, at once: by warden_replace */
+    const char *owner; /* user, of warden_replace and warden_socket; NULL: the task's */
 };
 
 /* The requests: warden_info(c, done, arg), warden_signal(c, alloc_id, task, sig, done, arg) and so

@@ -34,6 +34,7 @@
 #include "common/random.h"
 #include "common/str.h"
 #include "common/uuid.h"
+#include "isolation/confine/users.h"
 #include "isolation/root/base.h"
 #include "isolation/root/quota.h"
 #include "isolation/root/verity.h"
@@ -610,6 +611,14 @@ files_place(struct warden *w, const struct warden_request *q, struct stat *owner
     auto_fd int alloc = open_alloc(w, q->alloc_id, e);
     if (alloc >= 0 && fstatat(alloc, q->task_name, owner, AT_SYMLINK_NOFOLLOW) < 0)
         return err_errno(e, errno, "the directory of task \"%s\"", q->task_name);
+    struct user user;
+    if (alloc >= 0 && !str_empty(q->owner)) {
+        int r = users_resolve(q->owner, NULL, 0, NULL, &user, e);
+        if (r < 0)
+            return r;
+        owner->st_uid = user.uid;
+        owner->st_gid = user.gid;
+    }
     return TAKE_FD(alloc);
 }
 

@@ -149,6 +149,17 @@ START_TEST(replaces_files)
     replace(&r, "alloc/logs/x", "s", false);
     ck_assert_int_ne(access("/etc/x", F_OK), 0);
     ck_assert_int_ne(access(mem_printf(r.ctx, "%s/local/.d.new", top), F_OK), 0);
+    struct got g = {0};
+    struct warden_put p = {
+        .alloc_id = rig_id, .task = "web", .path = "web/local/t", .owner = "65534"};
+    warden_replace(r.client, &p, rig_got, &g);
+    expect_code(&r, &g, 0, NULL);
+    ck_assert_int_eq(stat(file, &after), 0);
+    ck_assert_uint_eq(after.st_uid, NOBODY);
+    g = (struct got){0};
+    p.owner = "nobody-of-that-name";
+    warden_replace(r.client, &p, rig_got, &g);
+    expect_code(&r, &g, ERR_NOT_FOUND, NULL);
     rig_stop(&r);
 }
 END_TEST
