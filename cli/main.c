@@ -89,7 +89,6 @@ of_nomad(const char *name)
                                         "job scale",
                                         "job scaling-events",
                                         "license",
-                                        "login",
                                         "monitor",
                                         "namespace",
                                         "node identity",

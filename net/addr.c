@@ -12,6 +12,24 @@
 #include "common/num.h"
 #include "common/str.h"
 
+bool
+addr_is_of_link(const char *host)
+{
+    static const uint8_t metadata[16] = {0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54};
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    uint8_t v6[16], *v4 = v6 + 12;
+
+    if (inet_pton(AF_INET, host, v4) == 1)
+        memcpy(v6, mapped, sizeof(mapped));
+    else if (inet_pton(AF_INET6, host, v6) != 1)
+        return false;
+    if (memcmp(v6, mapped, sizeof(mapped)) != 0)
+        return (v6[0] == 0xfe && (v6[1] & 0xc0) == 0x80) ||
+               memcmp(v6, metadata, sizeof(metadata)) == 0;
+    return (v4[0] == 169 && v4[1] == 254) || memcmp(v4, "\144\144\144\310", 4) == 0 ||
+           memcmp(v4, "\250\077\201\020", 4) == 0;
+}
+
 static int
 parse_unix(const char *path, struct addr *ret, struct err *e)
 {

@@ -14,6 +14,7 @@ struct addr {
     bool is_unix;
     uint16_t port;
     char host[256]; /* name or numeric address; the path of a unix socket */
+    bool outside;   /* no address of a link or of a metadata service is connected to */
     char from[48]; /* to connect from: a numeric address of this machine; "": the kernel chooses one
                     */
 };
@@ -23,6 +24,8 @@ int addr_parse(const char *s, uint16_t port_dflt, struct addr *ret, struct err *
 /* "host:port" with brackets for IPv6, or "unix:///path"; truncates. Returns out. */
 #define ADDR_TEXT 280
 const char *addr_format(const struct addr *a, char out[ADDR_TEXT]);
+/* Says whether a numeric address is link-local, or one that metadata services of clouds have. */
+bool addr_is_of_link(const char *host);
 /* Says whether the host is no name that is looked up. */
 bool addr_is_numeric(const struct addr *a);
 

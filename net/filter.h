@@ -37,6 +37,7 @@ struct dialer {
     const struct filter *filter; /* NULL: plain; borrowed, also by what is made of the dialer */
     bool falls_back; /* RPC: who closes before the filter is through is dialled without it, once */
     const char *from; /* a numeric address of this machine to connect from; NULL: any */
+    bool outside;     /* HTTP: no address of a link or of a metadata service is connected to */
     const char *name; /* who is wanted there, for the filter; NULL: whoever is, or the host's */
 };
 

@@ -29,6 +29,7 @@ struct carrier {
     } h;
     struct loop *loop;
     bool closing;
+    bool outside; /* of struct addr */
     uv_getaddrinfo_t *resolving;
 };
 
@@ -337,6 +338,10 @@ connect_req(struct carrier *t)
 static int
 connect_tcp(struct carrier *t, const struct sockaddr *sa)
 {
+    char host[INET6_ADDRSTRLEN] = "";
+
+    if (t->outside && (uv_ip_name(sa, host, sizeof(host)) < 0 || addr_is_of_link(host)))
+        return -ERR_POLICY;
     struct connect_req *c = connect_req(t);
     int r = uv_tcp_connect(&c->req, &t->h.tcp, sa, connect_cb);
 
@@ -402,6 +407,7 @@ carrier_connect(struct carrier *t, const struct addr *a)
     struct sockaddr_storage ss = {0};
     int r = a->from[0] != '\0' && !a->is_unix ? bind_from(t, a->from) : 0;
 
+    t->outside = a->outside;
     if (r < 0)
         return r;
     if (a->is_unix) {

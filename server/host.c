@@ -69,6 +69,12 @@ server_callers(const struct server *s)
     return s->callers;
 }
 
+struct jwks *
+server_jwks(const struct server *s)
+{
+    return s->jwks;
+}
+
 struct forwards *
 server_forwards(const struct server *s)
 {

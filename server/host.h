@@ -28,6 +28,7 @@ struct forwards;
 struct regions;
 struct rpc_client;
 struct gate;
+struct jwks;
 struct keys;
 struct leader;
 struct server;
@@ -91,6 +92,8 @@ struct leader *server_leader(const struct server *s);
 struct ways *server_ways(const struct server *s);
 /* The key ring (server/keys/keys.h); any thread. */
 struct keys *server_keys(const struct server *s);
+/* Public keys of those who sign tokens of logins (server/jwt/jwks.h). */
+struct jwks *server_jwks(const struct server *s);
 /* Those who call, by their tokens (server/call/caller.h). */
 struct callers *server_callers(const struct server *s);
 

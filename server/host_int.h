@@ -21,6 +21,7 @@ struct server {
     struct watches *watches;
     struct leader *leader;
     struct keys *keys;
+    struct jwks *jwks;
     struct keys_fetch *fetch; /* of the wrapping key; NULL: it is not asked for */
     struct ways *ways;
     struct callers *callers;

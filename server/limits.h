@@ -29,6 +29,20 @@ enum {
 
     DISPATCH_PAYLOAD_MAX = 16 << 10, /* bytes of the payload of a dispatch */
 
+    /* --- server: logins --- */
+    JWT_LOGIN_MAX = 64 << 10,   /* bytes of a token that is shown to log in */
+    JWT_KEYS_MAX = 100,         /* public keys of a method of login */
+    JWT_PEM_MAX = 64 << 10,     /* bytes of one in PEM */
+    JWKS_BYTES_MAX = 256 << 10, /* bytes of a set of keys, or of the document that names it */
+    JWKS_SETS_MAX = 64,         /* sets of keys that are kept */
+    JWKS_WAITERS_MAX = 1024,    /* logins that wait for a set of keys */
+    JWKS_REDIRECTS_MAX = 3,     /* redirections on the way to one */
+    JWKS_FRESH_MS = 300000,     /* a set of keys is used before it is asked for anew */
+    JWKS_AGAIN_MS = 5000,       /* from one request for a set to the next, for a key not in it */
+    JWKS_ANSWER_MS = 10000,     /* an answer on the way to a set of keys */
+    LOGIN_CLAIM_MAX = 16 << 10, /* bytes of a claim that a method maps */
+    LOGIN_LIST_MAX = 1024,      /* texts of a list of them */
+
     /* --- server: scheduling --- */
     PERIODIC_LATE_MAX_S =
         60, /* seconds; of times missed before them a periodic job makes up for the last */

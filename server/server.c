@@ -30,6 +30,7 @@
 #include "server/gossip/gossip.h"
 #include "server/hook.h"
 #include "server/host_int.h"
+#include "server/jwt/jwks.h"
 #include "server/keys/fetch.h"
 #include "server/keys/keys.h"
 #include "server/leader/leader.h"
@@ -230,6 +231,7 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     s->ways = ways_new(s);
     authorize_begin();
     s->callers = callers_new(s, s);
+    s->jwks = jwks_new(loop, &s->env);
     s->forwards = forwards_new(s, loop, s, endpoint_call);
     s->abroad = regions_new(s, loop, s);
     s->leader = leader_new(s);
@@ -309,6 +311,8 @@ stop_begin(void *arg)
     s->stopping = true;
     env_timer_stop(&s->env, TAKE(s->domain_timer));
     keys_fetch_stop(TAKE(s->fetch));
+    gate_close(s->gate); /* before those who wait for keys go on */
+    jwks_close(TAKE(s->jwks));
     gossip_close(TAKE(s->gossip));
     found_free(TAKE(s->found));
     forwards_stop(s->forwards);

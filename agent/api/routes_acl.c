@@ -245,6 +245,36 @@ rule_put(struct request *a)
     acl_call(a, RPC_ACL_UPSERT_BINDING_RULES, req, rules_written);
 }
 
+/* Answers 401 to a token that is not taken, as Nomad does. */
+static bool
+login_refused(struct request *a, const struct err *e)
+{
+    if (e->code == -ERR_FORBIDDEN)
+        reply_refuse(a, 401, e);
+    return e->code == -ERR_FORBIDDEN || acl_refused(a, e);
+}
+
+static void
+login_done(struct request *a, const void *resp)
+{
+    const struct acl_login_response *r = resp;
+
+    reply_index(a, r->index);
+    reply_json(a, &type_acl_token, r->token);
+}
+
+static void
+login_put(struct request *a)
+{
+    struct acl_login_request *r = request_body(a, &type_acl_login_request, false);
+
+    if (r == NULL)
+        return;
+    a->on_error = login_refused;
+    a->secrets = a->unsaid = true;
+    call_server(a, RPC_ACL_LOGIN, r, login_done);
+}
+
 const struct route routes_acl[] = {
     {VERB_WRITE, "/v1/acl/bootstrap", NULL, acl_bootstrap, RPC_ACL_BOOTSTRAP, BY_SERVER},
     {VERB_GET, "/v1/acl/policy/self", NULL, policy_self, RPC_ACL_LIST_POLICIES, BY_SERVER},
@@ -265,6 +295,7 @@ const struct route routes_acl[] = {
     {VERB_WRITE, "/v1/acl/auth-method", NULL, method_put, RPC_ACL_UPSERT_AUTH_METHODS, BY_SERVER},
     {VERB_WRITE, "/v1/acl/auth-method/", "", method_put, RPC_ACL_UPSERT_AUTH_METHODS, BY_SERVER},
     {VERB_DELETE, "/v1/acl/auth-method/", "", acl_delete, RPC_ACL_DELETE_AUTH_METHODS, BY_SERVER},
+    {VERB_WRITE, "/v1/acl/login", NULL, login_put, RPC_ACL_LOGIN, BY_SERVER},
     {VERB_WRITE, "/v1/acl/binding-rule", NULL, rule_put, RPC_ACL_UPSERT_BINDING_RULES, BY_SERVER},
     {VERB_WRITE, "/v1/acl/binding-rule/", "", rule_put, RPC_ACL_UPSERT_BINDING_RULES, BY_SERVER},
     {VERB_DELETE, "/v1/acl/binding-rule/", "", acl_delete, RPC_ACL_DELETE_BINDING_RULES, BY_SERVER},

@@ -41,8 +41,7 @@ static const struct {
     {VERB_ANY, "/v1/scaling/", "", "a scaling policy"},
     {VERB_ANY, "/v1/volume", "", "a volume"},
     {VERB_ANY, "/v1/plugin", "", "a plugin for volumes"},
-    {VERB_ANY, "/v1/acl/oidc/", "", "logging in"},
-    {VERB_ANY, "/v1/acl/login", NULL, "logging in"},
+    {VERB_ANY, "/v1/acl/oidc/", "", "logging in by OIDC (a method of type JWT takes its tokens)"},
     {VERB_ANY, "/v1/acl/identity/", "", "an identity of nodes"},
     /* Enterprise */
     {VERB_ANY, "/v1/sentinel/", "", NULL},

@@ -16,12 +16,7 @@
 
 /* --- templates --- */
 
-/* Returns the value of a name in a template, owned by `ctx` or longer; NULL: it has none. */
-typedef const char *acl_template_fn(const void *ctx, const void *arg, const char *name);
-
-/* Replaces each "${name}" of the text; "$${" stands for "${". NULL with an error: a name has no
- * value, or "${" no end. Owned by ctx. */
-static const char *
+const char *
 acl_template(const void *ctx, const char *text, acl_template_fn *value, const void *arg,
              struct err *e)
 {
@@ -109,8 +104,8 @@ check_leeway(const char *name, const char *text, struct err *e)
     return err_set(e, -ERR_INVALID, "%s \"%.40s\" is no duration: write it as 30s", name, text);
 }
 
-static int
-check_url(const char *name, const char *url, struct err *e)
+int
+acl_url_check(const char *name, const char *url, struct err *e)
 {
     if (str_empty(url))
         return 0;
@@ -201,8 +196,8 @@ check_config(const struct acl_auth_method_config *c, struct err *e)
         str_empty(c->oidc_discovery_url))
         return err_set(e, -ERR_INVALID,
                        "JWT needs one of JWTValidationPubKeys, JWKSURL and OIDCDiscoveryURL");
-    if (refuse_oidc(c, e) < 0 || check_url("JWKSURL", c->jwks_url, e) < 0 ||
-        check_url("OIDCDiscoveryURL", c->oidc_discovery_url, e) < 0 ||
+    if (refuse_oidc(c, e) < 0 || acl_url_check("JWKSURL", c->jwks_url, e) < 0 ||
+        acl_url_check("OIDCDiscoveryURL", c->oidc_discovery_url, e) < 0 ||
         check_algorithms(&c->signing_algs, e) < 0 ||
         check_leeway("ExpirationLeeway", c->expiration_leeway, e) < 0 ||
         check_leeway("NotBeforeLeeway", c->not_before_leeway, e) < 0 ||

@@ -19,6 +19,17 @@
 #define ACL_BIND_POLICY "policy"
 #define ACL_BIND_MANAGEMENT "management"
 
+/* Returns the value of a name in a template, owned by `ctx` or longer; NULL: it has none. */
+typedef const char *acl_template_fn(const void *ctx, const void *arg, const char *name);
+
+/* Replaces each "${name}" of the text; "$${" stands for "${". NULL with an error: a name has no
+ * value, or "${" no end. Owned by ctx. */
+const char *acl_template(const void *ctx, const char *text, acl_template_fn *value, const void *arg,
+                         struct err *e);
+
+/* Checks a URL of a method, called `name`; empty is fine. -ERR_INVALID. */
+int acl_url_check(const char *name, const char *url, struct err *e);
+
 /* A duration of the configuration of a method; 0: it is not set, negative: none at all. The text
  * was checked. */
 int64_t acl_leeway(const char *text);

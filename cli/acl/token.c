@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * acl bootstrap and acl token create, update, info, self, list, delete; and login, which there is
- * not. A secret comes in by a file or standard input and goes out by standard output, alone.
+ * acl bootstrap, and acl token create, update, info, self, list, delete, in this order behind how a
+ * token is printed. A secret comes in by a file or standard input and goes out by standard output,
+ * alone.
  */
+#include "cli/acl/acl.h"
 #include "cli/api.h"
 #include "cli/format.h"
 #include "cli/jobfile.h"
@@ -43,8 +45,8 @@ print_roles(struct cmd *c, const struct acl_token *token)
     table_print(&t);
 }
 
-static void
-token_print(struct cmd *c, const struct acl_token *token)
+void
+acl_token_print(struct cmd *c, const struct acl_token *token)
 {
     bool client = !str_eq(token->type, "management");
     struct table t;
@@ -79,7 +81,7 @@ token_show(struct cmd *c, const struct output *out, const struct acl_token *toke
     if (!token)
         return 1;
     if (!output_object(c, out, &type_acl_token, token, &rc))
-        token_print(c, token);
+        acl_token_print(c, token);
     return rc;
 }
 
@@ -322,15 +324,4 @@ cmd_acl_token_delete(struct cmd *c)
         return 1;
     cmd_say(c, "Token %s successfully deleted", c->args[0]);
     return 0;
-}
-
-int
-cmd_login(struct cmd *c)
-{
-    int rc;
-
-    if (!cmd_parse(c, NULL, &(struct cmd_args){.client = true}, &rc))
-        return rc;
-    return cmd_fail(c, "There are no methods of logging in yet: ask for a token (paddock acl token "
-                       "create) and name it in NOMAD_TOKEN");
 }

@@ -247,22 +247,6 @@ probe_request(struct probe *p)
     http_send(p->http, &ask);
 }
 
-/* Says whether nothing that a check may look at is there. */
-static bool
-probe_is_refused(const char *host)
-{
-    static const uint8_t metadata[16] = {0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54};
-    uint8_t v6[16], v4[4];
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    if (inet_pton(AF_INET, host, v4) == 1)
-        return v4[0] == 169 && v4[1] == 254;
-    if (inet_pton(AF_INET6, host, v6) != 1)
-        return false;
-    if (memcmp(v6, mapped, sizeof(mapped)) == 0)
-        return v6[12] == 169 && v6[13] == 254;
-    return (v6[0] == 0xfe && (v6[1] & 0xc0) == 0x80) || memcmp(v6, metadata, sizeof(metadata)) == 0;
-}
-
 /* Says whether it is an address of this machine: no other can be bound to. */
 static bool
 probe_is_local(const char *host)
@@ -307,7 +291,7 @@ on_reached(void *arg)
     stream_reached(p->stream, &a);
     if (p->over)
         return;
-    if (probe_is_refused(a.host))
+    if (addr_is_of_link(a.host))
         probe_fail(p, "nomad: checks of addresses of links, as %s, are refused", a.host);
     else if (probe_is_agent(p, a.host))
         probe_fail(p, PROBE_IS_AGENT, (int)p->ask.port);
@@ -399,7 +383,7 @@ probe_what_is_wrong(const struct probe *p)
         return "there is no address to look at";
     if (a->port <= 0 || a->port > 65535)
         return "there is no port to look at";
-    if (probe_is_refused(a->address))
+    if (addr_is_of_link(a->address))
         return "checks of addresses of links are refused";
     if (a->kind == PROBE_GRPC)
         return strlen(a->service) > GRPC_TEXT_MAX ? "the name of its service is too long" : NULL;

@@ -549,6 +549,7 @@ http_client_new(const struct dialer *d, const char *addr, struct err *e)
         return NULL;
     struct http_client *c = client_make(d->loop);
     c->addr = a;
+    c->addr.outside = d->outside;
     if (https)
         c->way = (struct stream_way){.filter = d->filter,
                                      .name = mem_strdup(c, d->name != NULL ? d->name : a.host),

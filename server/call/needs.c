@@ -4,6 +4,7 @@
  * line of api/schema/rpc.schema says what it needs. Limits per token belong here as well.
  */
 #include "acl/caps.h"
+#include "api/acl/method.h"
 #include "api/terms.h"
 #include "api/vars/vars.h"
 #include "common/mem.h"
@@ -248,12 +249,16 @@ names_global_token(const struct call *c)
 {
     auto_mem void *tmp = mem_ctx("global");
     const struct acl_token_upsert *up = c->method->id == RPC_ACL_UPSERT_TOKENS ? c->req : NULL;
-    const struct object_delete *del = up == NULL ? c->req : NULL;
+    const struct acl_login_request *login = c->method->id == RPC_ACL_LOGIN ? c->req : NULL;
+    const struct object_delete *del = up == NULL && login == NULL ? c->req : NULL;
     struct state_txn *t = server_read_begin(c->s, tmp);
     bool global = false;
 
     for (size_t i = 0; up != NULL && i < up->acl_tokens.n; i++)
         global |= up->acl_tokens.v[i]->global;
+    const struct acl_auth_method *m =
+        login != NULL ? state_acl_auth_method(t, tmp, str_or(login->auth_method_name, "")) : NULL;
+    global |= m != NULL && str_eq(m->token_locality, ACL_METHOD_GLOBAL);
     for (size_t i = 0; del != NULL && i < del->names.n; i++) {
         const struct acl_token *token = state_acl_token(t, tmp, str_or(del->names.v[i], ""));
         global |= token != NULL && token->global;

@@ -1,44 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Identities of tasks (see jwt.h). A token that is read is a stranger's until its signature is
- * good: of it are looked at its length, its three parts, and of the header the algorithm, which is
- * RS256 and no other, and the name of the key. The claims are read behind that.
+ * Identities of tasks (see jwt.h). A token that is read is a stranger's until its signature is good
+ * (server/jwt), by RS256 and no other algorithm. The claims are read behind that.
  */
 #include "server/keys/jwt.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include <openssl/bn.h>
-#include <openssl/core_names.h>
 #include <openssl/evp.h>
-#include <openssl/param_build.h>
 
 #include "codec/base64.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "server/jwt/key.h"
 #include "server/state/state.h"
 
 enum { SKEW_S = 5 /* of the clocks of servers */ };
-
-/* --- base64url, without padding --- */
-
-/* Decodes strictly; n 0: it is none. Owned by ctx. */
-static struct slice
-get_base64url(const void *ctx, const char *s, size_t n)
-{
-    size_t whole = (n + 3) / 4 * 4, len = 0;
-    char *text = mem_array(ctx, char, whole + 1);
-    uint8_t *out = mem_array(ctx, uint8_t, BASE64_DECODED(whole) + 1);
-
-    for (size_t i = 0; i < whole; i++) {
-        char c = i < n ? s[i] : '=';
-        if (i < n && (c == '+' || c == '/' || c == '='))
-            return SLICE(out, 0);
-        text[i] = c == '-' ? '+' : c == '_' ? '/' : c;
-    }
-    return base64_decode(text, whole, out, &len) == 0 ? SLICE(out, len) : SLICE(out, 0);
-}
 
 /* --- signing --- */
 
@@ -130,79 +108,29 @@ jwt_signed(void)
 
 /* --- reading --- */
 
-static BIGNUM *
-number_of(const void *ctx, const char *text)
-{
-    struct slice s = get_base64url(ctx, str_or(text, ""), strlen(str_or(text, "")));
-
-    return s.n > 0 ? BN_bin2bn(s.p, (int)s.n, NULL) : NULL;
-}
-
-static EVP_PKEY *
-public_key(const void *ctx, const struct root_key *row)
-{
-    BIGNUM *n = number_of(ctx, row->public_n), *e = number_of(ctx, row->public_e);
-    EVP_PKEY_CTX *pc = EVP_PKEY_CTX_new_from_name(NULL, "RSA", NULL);
-    OSSL_PARAM_BLD *pb = OSSL_PARAM_BLD_new();
-    EVP_PKEY *key = NULL;
-    OSSL_PARAM *params = NULL;
-
-    if (n != NULL && e != NULL && OSSL_PARAM_BLD_push_BN(pb, OSSL_PKEY_PARAM_RSA_N, n) == 1 &&
-        OSSL_PARAM_BLD_push_BN(pb, OSSL_PKEY_PARAM_RSA_E, e) == 1)
-        params = OSSL_PARAM_BLD_to_param(pb);
-    if (params != NULL && EVP_PKEY_fromdata_init(pc) == 1)
-        (void)EVP_PKEY_fromdata(pc, &key, EVP_PKEY_PUBLIC_KEY, params);
-    OSSL_PARAM_free(params);
-    OSSL_PARAM_BLD_free(pb);
-    EVP_PKEY_CTX_free(pc);
-    BN_free(n);
-    BN_free(e);
-    return key;
-}
-
-static bool
-signature_is_good(EVP_PKEY *key, struct slice text, struct slice sig)
-{
-    EVP_MD_CTX *md = EVP_MD_CTX_new();
-
-    ASSERT(md != NULL);
-    bool good = key != NULL && EVP_DigestVerifyInit(md, NULL, EVP_sha256(), NULL, key) == 1 &&
-                EVP_DigestVerify(md, sig.p, sig.n, text.p, text.n) == 1;
-    EVP_MD_CTX_free(md);
-    return good;
-}
-
-static void *
-json_part(const void *ctx, const struct type *t, struct slice text)
-{
-    struct err e = ERR_INIT;
-    void *obj = NULL;
-
-    return text.n > 0 && json_decode(ctx, t, text, BUDGET(64 << 10), &obj, &e) == 0 ? obj : NULL;
-}
-
 /* The claims of a token whose header and signature are good; NULL. */
 static const struct jwt_payload *
 jwt_verified(const void *ctx, struct state_txn *t, const char *token)
 {
-    const char *dot = strchr(token, '.'), *last = strrchr(token, '.');
+    static const char *const rs256 = "RS256";
+    const struct str_list algorithms = {(const char **)(uintptr_t)&rs256, 1};
+    struct jwt_token parts;
+    struct err e = ERR_INIT;
+    void *obj = NULL;
 
-    if (dot == NULL || dot == last || memchr(dot + 1, '.', (size_t)(last - dot - 1)) != NULL)
+    if (jwt_read(ctx, token, JWT_MAX, &parts, &e) < 0 || str_empty(parts.kid))
         return NULL;
-    const struct jwt_header *h =
-        json_part(ctx, &type_jwt_header, get_base64url(ctx, token, (size_t)(dot - token)));
-    if (h == NULL || !str_eq(h->alg, "RS256") || str_empty(h->kid))
+    const struct root_key *row = state_root_key(t, ctx, parts.kid);
+    if (row == NULL)
         return NULL;
-    const struct root_key *row = state_root_key(t, ctx, h->kid);
-    struct slice sig = get_base64url(ctx, last + 1, strlen(last + 1));
-    if (row == NULL || sig.n == 0)
-        return NULL;
-    EVP_PKEY *key = public_key(ctx, row);
-    bool good = signature_is_good(key, SLICE(token, (size_t)(last - token)), sig);
-    EVP_PKEY_free(key);
-    return good ? json_part(ctx, &type_jwt_payload,
-                            get_base64url(ctx, dot + 1, (size_t)(last - dot - 1)))
-                : NULL;
+    struct jwt_keys *keys = jwt_keys_new();
+    bool good = jwt_keys_add_rsa(keys, parts.kid, row->public_n, row->public_e, &e) == 0 &&
+                jwt_keys_verify(keys, &parts, &algorithms, &e) == 0;
+    jwt_keys_unref(keys);
+    return good && json_decode(ctx, &type_jwt_payload, parts.payload, BUDGET(64 << 10), &obj, &e) ==
+                       0
+               ? obj
+               : NULL;
 }
 
 /* A list of it, or itself. */
@@ -223,8 +151,7 @@ int
 jwt_open(const void *ctx, struct state_txn *t, const char *token, int64_t now_s,
          struct jwt_claims *ret)
 {
-    const struct jwt_payload *p =
-        strnlen(token, JWT_MAX + 1) <= JWT_MAX ? jwt_verified(ctx, t, token) : NULL;
+    const struct jwt_payload *p = jwt_verified(ctx, t, token);
 
     if (p == NULL || !is_for_us(p->aud) || p->nbf > now_s + SKEW_S ||
         (p->exp != 0 && p->exp <= now_s))

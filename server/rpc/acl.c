@@ -171,8 +171,8 @@ role_run(struct read *r, struct state_txn *t, struct err *e)
 const struct read_row read_acl_get_role = {
     .tables = STATE_BIT(STATE_ACL_ROLES), .about = WATCH_ACL_ROLE, .run = role_run};
 
-static struct acl_role *
-role_named(struct state_txn *t, const void *ctx, const char *name)
+struct acl_role *
+acl_role_named(struct state_txn *t, const void *ctx, const char *name)
 {
     struct state_iter *it = state_by(t, ctx, ACL_ROLES_BY_NAME, name);
     struct acl_role *role = state_next(it, ctx);
@@ -187,7 +187,7 @@ role_by_name_run(struct read *r, struct state_txn *t, struct err *e)
 {
     if (acl_endpoint_on(r->s, e) < 0)
         return e->code;
-    return reply_role(r, t, role_named(t, r->ctx, read_id(r)), e);
+    return reply_role(r, t, acl_role_named(t, r->ctx, read_id(r)), e);
 }
 
 const struct read_row read_acl_get_role_by_name = {.tables = STATE_BIT(STATE_ACL_ROLES),

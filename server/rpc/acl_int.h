@@ -22,6 +22,8 @@ int acl_reply_one(struct read *r, struct state_txn *t, void *obj);
 int acl_prepare_object(const struct type *type, void *obj, struct err *e);
 /* Sets when the token, made at its CreateTime, ends by what was asked for, and checks that. */
 int acl_token_set_end(const struct server_config *cfg, struct acl_token *t, struct err *e);
+/* Returns the role of that name, owned by ctx; NULL: there is none. */
+struct acl_role *acl_role_named(struct state_txn *t, const void *ctx, const char *name);
 /* Stamps what was stored, for the answer. */
 void acl_stamp(const struct type *type, void *obj, uint64_t index);
 

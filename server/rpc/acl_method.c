@@ -6,6 +6,8 @@
 #include "api/acl/method.h"
 #include "api/filter/filter.h"
 #include "common/duration.h"
+#include "server/jwt/jwks.h"
+#include "server/jwt/key.h"
 #include "server/rpc/acl_int.h"
 
 /* --- reads --- */
@@ -78,6 +80,22 @@ plain_duration(const void *ctx, const char *text)
                                                       : text;
 }
 
+/* Reads all that is PEM. */
+static int
+check_keys(const struct acl_auth_method_config *c, struct err *e)
+{
+    struct jwt_keys *keys = jwt_keys_new();
+
+    for (size_t i = 0; i < c->jwt_validation_pub_keys.n; i++)
+        if (jwt_keys_add_pem(keys, str_or(c->jwt_validation_pub_keys.v[i], ""), e) < 0)
+            (void)err_prefix(e, "JWTValidationPubKeys %zu", i);
+    jwt_keys_unref(keys);
+    (void)jwks_check_ca("JWKSCACert", c->jwks_ca, e);
+    for (size_t i = 0; i < c->discovery_ca_pem.n; i++)
+        (void)jwks_check_ca("DiscoveryCaPem", c->discovery_ca_pem.v[i], e);
+    return e->code;
+}
+
 static void
 take_stored(struct acl_auth_method *m, const struct acl_auth_method *old)
 {
@@ -114,7 +132,7 @@ prepare_methods(struct write *w, struct state_txn *t, struct err *e)
         m->create_time = old != NULL ? old->create_time : now;
         m->modify_time = now;
         if (acl_prepare_object(&type_acl_auth_method, m, e) < 0 || check_default(m, t, e) < 0 ||
-            check_ttl(m, server_cfg(w->s), e) < 0)
+            check_ttl(m, server_cfg(w->s), e) < 0 || check_keys(m->config, e) < 0)
             return e->code;
         m->create_index = old != NULL ? old->create_index : 0;
         list_add(w->ctx, put->acl_auth_methods, m);

@@ -691,7 +691,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "operator/upgrade-check/vault-workload-identity"};
     static const char *const puts[] = {
         "job/x/scale", "client/identity/renew", "search/fuzzy", "system/reconcile/summaries",
-        "volumes", "volume/host/create", "acl/login", "acl/oidc/auth-url"};
+        "volumes", "volume/host/create", "acl/oidc/auth-url"};
     /* clang-format on */
     char target[64];
     for (size_t i = 0; i < ARRAY_LEN(gets) + ARRAY_LEN(puts); i++) {

@@ -336,14 +336,38 @@ START_TEST(why)
 }
 END_TEST
 
-START_TEST(logging_in_is_refused)
+START_TEST(logging_in)
 {
-    fake_answers((const struct answer[]){{NULL, 0, NULL}});
-    ck_assert_int_eq(fake_run("login"), 1);
-    ck_assert_ptr_nonnull(strstr(fake_err(), "There are no methods of logging in yet"));
-    ck_assert_str_eq(fake_asked(), "");
+    fake_answers((const struct answer[]){
+        {"GET /v1/acl/auth-methods", 200,
+         "[{\"Name\":\"a\",\"Type\":\"OIDC\"},{\"Name\":\"m\",\"Type\":\"JWT\",\"Default\":true}]"},
+        {"PUT /v1/acl/login", 200, CLIENT},
+        {NULL, 0, NULL}});
+    check_out("login -login-token x.y.z", 0,
+              "Successfully logged in via JWT and m\n\n" CLIENT_TEXT);
+    check_sent("{\"AuthMethodName\":\"m\",\"LoginToken\":\"x.y.z\"}");
+    auto_mem void *ctx = mem_ctx("test");
+    const char *path = file_of(ctx, "\n a.b.c \n");
+    check_out(mem_printf(ctx, "login -type=JWT -method m -t {{.SecretID}} -login-token %s", path),
+              0, SECRET "\n");
+    check_sent("\"LoginToken\":\"a.b.c\"");
+    check_out(mem_printf(ctx, "login -t {{.Name}} -login-token @%s", path), 0, "t\n");
+    unlink(path);
+    ck_assert_int_eq(fake_run("login -login-token @/nowhere/x"), 1);
+    ck_assert_ptr_nonnull(strstr(fake_err(), "Failed to read login token: "));
+    check_err("login", 1, "You need to provide a login token with -login-token.\n");
+    check_err("login -method none", 1,
+              "Error: no ACL auth method is called \"none\": acl auth-method list shows them\n");
+    static const char oidc[] =
+        "Error: logging in by OIDC is not here yet: log in by a method of type "
+        "JWT, with -type JWT -login-token\n";
+    check_err("login -method a", 1, oidc);
+    check_err("login -type OIDC", 1, oidc);
+    fake_answers((const struct answer[]){{"GET /v1/acl/auth-methods", 200, "[]"}, {NULL, 0, NULL}});
+    check_err("login -login-token x", 1,
+              "Error: no ACL auth method is the default one: name one with -method\n");
 }
 END_TEST
 
 TEST_SUITE("acl", bootstrap, policies, own_policies, tokens, tokens_are_uploaded, roles,
-           auth_methods, binding_rules, why, logging_in_is_refused)
+           auth_methods, binding_rules, why, logging_in)
