@@ -290,8 +290,10 @@ validate_blocks_artifact(const struct check *c, const struct task_artifact *a)
     struct err e = ERR_INIT;
     auto_mem void *tmp = mem_ctx("artifact");
     const char *source = str_or(a->getter_source, "");
-    if (!validate_blocks_interpolated(source) &&
-        artifact_parse(tmp, source, &a->getter_options, &s, &e) == 0)
+    bool known = !validate_blocks_interpolated(source);
+    for (size_t i = 0; i < a->getter_options.n; i++)
+        known = known && !validate_blocks_interpolated(a->getter_options.v[i].v);
+    if (known && artifact_parse(tmp, source, &a->getter_options, &s, &e) == 0)
         (void)artifact_supported(&s, &e);
     if (!str_empty(source) && e.code != 0)
         validate_blocks_complain(c, "artifact: %s", e.text);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fetch/http.h"
 
-#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -14,8 +12,9 @@
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "fetch/reach.h"
 
-enum { REDIRECTS_MAX = 10, CONNECT_MS = 30000, HEADERS_MAX = 1 << 20 };
+enum { REDIRECTS_MAX = 10, HEADERS_MAX = 1 << 20 };
 
 struct http_get {
     const struct http_wish *wish;
@@ -27,42 +26,15 @@ struct http_get {
     bool final;       /* no use in trying again */
     const char *next; /* where it is to be asked instead; owned by ctx; NULL: nowhere */
     int error;        /* of writing; positive errno */
-    char address[INET6_ADDRSTRLEN];
+    struct reach_name address;
 };
-
-static bool
-address_refused(struct http_get *g, const struct sockaddr *sa)
-{
-    static const struct in6_addr amazon = {
-        .s6_addr = {0xfd, 0, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54}}; /* fd00:ec2::254 */
-    struct in_addr v4 = {0};
-    bool is4 = sa->sa_family == AF_INET;
-    const struct sockaddr_in6 *s6 = (const void *)sa;
-    if (is4) {
-        v4 = ((const struct sockaddr_in *)(const void *)sa)->sin_addr;
-    } else if (sa->sa_family != AF_INET6) {
-        return true;
-    } else if (IN6_IS_ADDR_V4MAPPED(&s6->sin6_addr)) {
-        memcpy(&v4, s6->sin6_addr.s6_addr + 12, sizeof(v4));
-        is4 = true;
-    }
-    (void)inet_ntop(is4 ? AF_INET : AF_INET6,
-                    is4 ? (const void *)&v4 : (const void *)&s6->sin6_addr, g->address,
-                    sizeof(g->address));
-    if (!is4)
-        return IN6_IS_ADDR_LINKLOCAL(&s6->sin6_addr) || IN6_IS_ADDR_MULTICAST(&s6->sin6_addr) ||
-               memcmp(&s6->sin6_addr, &amazon, sizeof(amazon)) == 0;
-    uint32_t a = ntohl(v4.s_addr);
-    return a >> 16 == 0xa9fe /* 169.254.0.0/16 */ || a >> 28 >= 0xe ||
-           a == 0x646464c8 /* 100.100.100.200 */ || a == 0xa83f8110 /* 168.63.129.16 */;
-}
 
 static curl_socket_t
 open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
 {
     struct http_get *g = arg;
     (void)purpose;
-    if (address_refused(g, &a->addr)) {
+    if (reach_refused(&a->addr, &g->address)) {
         g->refused = true;
         return CURL_SOCKET_BAD;
     }
@@ -109,10 +81,7 @@ http_explain(struct http_get *g, CURLcode code, const char *text, struct err *e)
     if (g->error != 0)
         return err_errno(e, g->error, "write what comes");
     if (g->refused)
-        return err_set(e, -ERR_POLICY,
-                       "the address %s is not for artifacts: it is that of a "
-                       "metadata service, or link-local",
-                       g->address);
+        return reach_explain(&g->address, e);
     if (code == CURLE_UNSUPPORTED_PROTOCOL)
         return err_set(e, -ERR_POLICY, "it leads to another scheme than http or https");
     if (code == CURLE_PARTIAL_FILE)
@@ -122,7 +91,7 @@ http_explain(struct http_get *g, CURLcode code, const char *text, struct err *e)
         return err_set(e, -ERR_TIMEOUT,
                        "nothing came for %lld s (http_read_timeout), or no "
                        "connection within %d s",
-                       (long long)(g->wish->idle_ms / 1000), CONNECT_MS / 1000);
+                       (long long)(g->wish->idle_ms / 1000), REACH_CONNECT_MS / 1000);
     return err_set(e, -ERR_UNAVAILABLE, "%.300s",
                    str_empty(text) ? curl_easy_strerror(code) : text);
 }
@@ -149,7 +118,7 @@ set_options(CURL *c, struct http_get *g, const char *url, char *text)
     (void)curl_easy_setopt(c, CURLOPT_PROXY, "");
     (void)curl_easy_setopt(c, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     (void)curl_easy_setopt(c, CURLOPT_USERAGENT, "paddock/" PACKAGE_VERSION);
-    (void)curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+    (void)curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)REACH_CONNECT_MS);
     (void)curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
     (void)curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, idle_s > 0 ? idle_s : 1L);
     (void)curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, w->insecure ? 0L : 1L);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A download over HTTP or HTTPS. Redirects are followed within these two, at most ten; headers go
- * to the host of the first URL alone. No address of a metadata service or another link-local one is
- * connected to, whatever name or redirect leads there.
+ * to the host of the first URL alone. No address is connected to that reach.h refuses.
  */
 #ifndef PADDOCK_FETCH_HTTP_H
 #define PADDOCK_FETCH_HTTP_H

@@ -2,7 +2,7 @@
  *
  * paddock-fetch: one request (struct fetch_request) comes, one report (struct fetch_report) goes.
  * The file is downloaded to "body" of the scratch directory, checked, unpacked to "tree" there, and
- * put into its place.
+ * put into its place; a repository is cloned to "tree".
  */
 #include <curl/curl.h>
 #include <errno.h>
@@ -22,6 +22,7 @@
 #include "fetch/archive.h"
 #include "fetch/http.h"
 #include "fetch/place.h"
+#include "fetch/repo.h"
 #include "fetch/sum.h"
 #include "isolation/launch/helper.h"
 #include "isolation/launch/helper_talk.h"
@@ -149,6 +150,17 @@ is_there(struct fetch *f)
            sum_check(fd, &f->sum, name, &e) == 0;
 }
 
+/* The part of the tree that is wanted: *part, which is -1 for all of it. */
+static int
+open_part(const struct fetch *f, int tree, const char *what, int *part, struct err *e)
+{
+    *part = -1;
+    if (str_empty(f->q->subdir))
+        return 0;
+    *part = fd_open_beneath(tree, f->q->subdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, false);
+    return *part < 0 ? err_errno(e, -*part, "open \"%.200s\" of the %s", f->q->subdir, what) : 0;
+}
+
 /* The only file of a tree. */
 static int
 take_single(struct fetch *f, int tree, struct err *e)
@@ -173,11 +185,9 @@ fetch_unpack(struct fetch *f, struct err *e)
     f->final = false;
     (void)unlinkat(HELPER_FD_SCRATCH, "body", 0);
     auto_fd int part = -1;
-    if (!str_empty(f->q->subdir)) {
-        part = fd_open_beneath(tree, f->q->subdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, false);
-        if (part < 0)
-            return err_errno(e, -part, "open \"%.200s\" of the archive", f->q->subdir);
-    }
+    r = open_part(f, tree, "archive", &part, e);
+    if (r < 0)
+        return r;
     int from = part >= 0 ? part : tree;
     if (str_eq(f->q->mode, "file"))
         return take_single(f, from, e);
@@ -185,10 +195,47 @@ fetch_unpack(struct fetch *f, struct err *e)
     return to < 0 ? to : place_tree(from, to, e);
 }
 
+/* A repository comes as a directory, with its history. */
+static int
+fetch_repository(struct fetch *f, struct err *e)
+{
+    const struct fetch_request *q = f->q;
+    const struct repo_wish w = {.kind = (enum artifact_kind)q->kind,
+                                .url = q->source,
+                                .ref = str_or(q->ref, ""),
+                                .depth = q->depth,
+                                .sshkey = str_or(q->ssh_key, ""),
+                                .insecure = q->insecure,
+                                .bytes_max = q->bytes_max,
+                                .idle_ms = q->idle_ms,
+                                .time_ms = q->program_ms};
+    f->final = true;
+    f->to = q->shared ? HELPER_FD_SHARED : HELPER_FD_TASK;
+    f->path = str_or(q->path, "");
+    if (!plain_path(q->path))
+        return err_set(e, -ERR_INVALID, "the destination is no plain path");
+    if (str_eq(q->mode, "file"))
+        return err_set(e, -ERR_INVALID, "a repository is no file: leave mode \"file\" out");
+    int r = repo_clone(&w, HELPER_FD_SCRATCH, &f->bytes, &f->final, e);
+    auto_fd int tree = r < 0 ? -1 : place_directory(HELPER_FD_SCRATCH, "tree", e);
+    auto_fd int part = -1;
+    r = r == 0 && tree < 0 ? tree : r;
+    if (r == 0)
+        r = open_part(f, tree, "repository", &part, e);
+    if (r == 0 && part < 0) /* the history of another would be mixed with it */
+        r = place_remove(f->to, f->path, w.kind == ARTIFACT_GIT ? ".git" : ".hg", e);
+    if (r < 0)
+        return r;
+    auto_fd int to = place_directory(f->to, f->path, e);
+    return to < 0 ? to : place_tree(part >= 0 ? part : tree, to, e);
+}
+
 static int
 fetch_run(struct fetch *f, struct err *e)
 {
     f->name = str_or(f->q->filename, "");
+    if (f->q->kind == ARTIFACT_GIT || f->q->kind == ARTIFACT_HG)
+        return fetch_repository(f, e);
     int r = choose_place(f, e);
     if (r == 0)
         r = find_sum(f, e);
@@ -228,6 +275,8 @@ main(void)
         return 1;
     }
     (void)umask(022);
+    for (int fd = HELPER_FD_TALK; fd < HELPER_FD_END; fd++)
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     if (r == 0 && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         r = err_set(&e, -ERR_INTERNAL, "libcurl does not start");
     f.q = q;

@@ -59,6 +59,13 @@ place_parents(int dir, const char *path, bool make, const char **name, struct er
 }
 
 int
+place_remove(int dir, const char *path, const char *name, struct err *e)
+{
+    auto_fd int at = place_walk(dir, path, strlen(path), true, e);
+    return at < 0 ? at : dir_remove(at, name, e);
+}
+
+int
 place_file(int from, const char *name, int to, const char *path, struct err *e)
 {
     const char *base = NULL;

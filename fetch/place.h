@@ -18,6 +18,8 @@ int place_parents(int dir, const char *path, bool make, const char **name, struc
 int place_file(int from, const char *name, int to, const char *path, struct err *e);
 /* Finds the only thing in `dir`, which must be a file. *name is owned by ctx. */
 int place_only(const void *ctx, int dir, const char **name, struct err *e);
+/* Removes `name` of the directory `path`, if both are there. */
+int place_remove(int dir, const char *path, const char *name, struct err *e);
 /* Moves all that is below the directory `from` below `to`: directories are merged, files
  * replaced. */
 int place_tree(int from, int to, struct err *e);

@@ -255,8 +255,15 @@ static int
 check_artifact(const struct agent_artifact *a, struct err *e)
 {
     int64_t v;
-    if (a->http_read_timeout < 0)
-        return err_set(e, -ERR_INVALID, "client.artifact.http_read_timeout is negative");
+    const struct {
+        const char *name;
+        int64_t v;
+    } times[] = {{"http_read_timeout", a->http_read_timeout},
+                 {"git_timeout", a->git_timeout},
+                 {"hg_timeout", a->hg_timeout}};
+    for (size_t i = 0; i < ARRAY_LEN(times); i++)
+        if (times[i].v < 0)
+            return err_set(e, -ERR_INVALID, "client.artifact.%s is negative", times[i].name);
     if (!str_empty(a->http_max_size) && artifact_size(a->http_max_size, &v, e) < 0)
         return err_prefix(e, "client.artifact.http_max_size");
     if (!str_empty(a->decompression_size_limit) &&

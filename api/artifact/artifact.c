@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The parts of artifact.h, in this order: suffixes and escapes; the source (its kind, the part of
- * an archive, the query with the options that are ours, the name of the file); sizes; places;
- * checksums. Nothing is looked up or opened: registration, the client and the helper that fetches
- * read a source alike.
+ * an archive, the query with the options that are ours, the name of the file, repositories); sizes;
+ * places; checksums. Nothing is looked up or opened: registration, the client and the helper that
+ * fetches read a source alike.
  */
 #include "api/artifact/artifact.h"
 
@@ -11,8 +11,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "codec/base64.h"
 #include "common/buf.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 
 /* --- words and escapes --- */
@@ -161,18 +163,25 @@ cut_subdir(const void *ctx, char *rest, struct artifact_source *ret, struct err 
     return 0;
 }
 
+/* Says whether the parameter is one of ours, which is then in its place. */
 static bool
 take_option(struct artifact_source *ret, const char *key, const char *value)
 {
-    if (str_eq(key, "archive"))
-        ret->archive = value;
-    else if (str_eq(key, "checksum"))
-        ret->checksum = value;
-    else if (str_eq(key, "filename"))
-        ret->filename = value;
-    else
-        return false;
-    return true;
+    enum { ANY = -1 };
+    const struct {
+        const char *name;
+        int kind;
+        const char **place;
+    } rows[] = {{"archive", ANY, &ret->archive},          {"checksum", ANY, &ret->checksum},
+                {"filename", ANY, &ret->filename},        {"ref", ARTIFACT_GIT, &ret->ref},
+                {"rev", ARTIFACT_HG, &ret->ref},          {"sshkey", ARTIFACT_GIT, &ret->sshkey},
+                {"depth", ARTIFACT_GIT, &ret->depth_text}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (str_eq(rows[i].name, key) && (rows[i].kind == ANY || rows[i].kind == (int)ret->kind)) {
+            *rows[i].place = value;
+            return true;
+        }
+    return false;
 }
 
 static int
@@ -227,11 +236,87 @@ find_filename(const void *ctx, const char *rest, struct artifact_source *ret, st
     return 0;
 }
 
+static bool
+starts_with_colon_path(const char *s)
+{
+    size_t n = strcspn(s, ":/?");
+    return s[n] == ':' && memchr(s, '@', n) != NULL;
+}
+
+/* Writes a repository's short name as the URL that it stands for: "github.com/a/b/sub" and
+ * "git@host:path". NULL: it is neither. Bitbucket has no hg any more, so it is not asked which. */
+static const char *
+repository_url(const void *ctx, const char *s, const char *force)
+{
+    static const char *const hosts[] = {"github.com/", "gitlab.com/", "bitbucket.org/"};
+    for (size_t i = 0; i < ARRAY_LEN(hosts) && force == NULL; i++) {
+        if (!str_prefix(s, hosts[i]))
+            continue;
+        size_t user = strlen(hosts[i]), path = strcspn(s, "?#");
+        size_t name = user + strcspn(s + user, "/?#");
+        if (s[name] != '/' || name == user)
+            return NULL;
+        size_t end = name + 1 + strcspn(s + name + 1, "/?#");
+        const char *dot = end > 4 && memcmp(s + end - 4, ".git", 4) == 0 ? "" : ".git";
+        const char *sub = s + end + strspn(s + end, "/");
+        size_t sub_n = sub < s + path ? (size_t)(s + path - sub) : 0;
+        return end == name + 1 ? NULL
+                               : mem_printf(ctx, "https://%.*s%s%s%.*s%s", (int)end, s, dot,
+                                            sub_n > 0 ? "//" : "", (int)sub_n, sub, s + path);
+    }
+    if (!starts_with_colon_path(s) || (force == NULL && !str_prefix(s, "git@")))
+        return NULL;
+    size_t host = strcspn(s, ":");
+    return mem_printf(ctx, "ssh://%.*s/%s", (int)host, s, s + host + 1 + (s[host + 1] == '/'));
+}
+
+/* Says whether git takes it for a name and not for an option, a pattern or a pair of names. */
+static bool
+plain_ref(const char *ref)
+{
+    for (const char *p = ref; *p != '\0'; p++)
+        if ((unsigned char)*p <= ' ' || strchr(":*?[\\\177", *p) != NULL)
+            return false;
+    return ref[0] != '-' && ref[0] != '+' && strlen(ref) <= ARTIFACT_NAME_MAX;
+}
+
+static int
+check_repository(struct artifact_source *s, struct err *e)
+{
+    enum { DEPTH_MAX = 1000000000 };
+    uint64_t depth = 0;
+    bool ssh = str_prefix(s->url, "ssh://");
+    if (!plain_ref(s->ref))
+        return err_set(e, -ERR_INVALID, "\"%.100s\" is no name of a branch, tag or revision",
+                       s->ref);
+    if (!str_empty(s->depth_text) &&
+        (num_parse_u64(s->depth_text, &depth) < 0 || depth > DEPTH_MAX))
+        return err_set(e, -ERR_INVALID, "depth \"%.32s\" is no number of commits", s->depth_text);
+    s->depth = (int64_t)depth;
+    if (!str_empty(s->checksum))
+        return err_set(e, -ERR_INVALID,
+                       "checksum cannot be specified for directory download: name a commit");
+    if (ssh && str_empty(s->sshkey))
+        return err_set(e, -ERR_INVALID,
+                       "a repository over ssh needs the option sshkey: keys of "
+                       "the node are not used");
+    if (!ssh && !str_empty(s->sshkey))
+        return err_set(e, -ERR_INVALID, "the option sshkey is for ssh:// alone");
+    auto_mem void *tmp = mem_ctx("key");
+    size_t n = strlen(s->sshkey), k = 0;
+    uint8_t *key = mem_array(tmp, uint8_t, n + 3);
+    if (n > 0 && base64_decode(s->sshkey, n, key, &k) < 0)
+        return err_set(e, -ERR_INVALID, "the option sshkey is no base64");
+    return 0;
+}
+
 /* Ours are said to be wrong at registration, not at the node. */
 static int
-check_options(const struct artifact_source *s, struct err *e)
+check_options(struct artifact_source *s, struct err *e)
 {
     struct artifact_checksum sum;
+    if (s->kind != ARTIFACT_HTTP)
+        return check_repository(s, e);
     if (!str_empty(s->archive) && !str_eq(s->archive, "false") && !known_suffix(s->archive))
         return err_set(e, -ERR_INVALID, "archive \"%.32s\" is none of tar, tar.gz, tar.bz2, "
                                         "tar.xz, tar.zst, zip, gz, bz2, xz, zst, false",
@@ -240,43 +325,71 @@ check_options(const struct artifact_source *s, struct err *e)
     return str_empty(s->checksum) ? 0 : artifact_checksum(tmp, s->checksum, &sum, e);
 }
 
+/* The schemes that a kind is fetched over. */
+static int
+check_scheme(const char *scheme, const struct artifact_source *s, struct err *e)
+{
+    bool http = kind_of(scheme) == ARTIFACT_HTTP;
+    switch (s->kind) {
+    case ARTIFACT_HTTP:
+        return http ? 0
+                    : err_set(e, -ERR_INVALID, "its scheme \"%.16s\" is not http or https", scheme);
+    case ARTIFACT_GIT:
+        return http || str_eq(scheme, "ssh")
+                   ? 0
+                   : err_set(e, -ERR_INVALID,
+                             "git is spoken over https, http and ssh, not over \"%.16s\"", scheme);
+    default:
+        return http ? 0
+                    : err_set(e, -ERR_INVALID,
+                              "hg is spoken over https and http, not over \"%.16s\"", scheme);
+    }
+}
+
 static int
 parse_url(const void *ctx, const char *s, const char *force, const struct str_map *options,
           struct artifact_source *ret, struct err *e)
 {
+    const char *written =
+        force == NULL || str_eq(force, "git") ? repository_url(ctx, s, force) : NULL;
+    ret->kind = written != NULL ? ARTIFACT_GIT : force != NULL ? kind_of(force) : ARTIFACT_OTHER;
+    s = written != NULL ? written : s;
     size_t n = word_length(s);
     if (!str_prefix(s + n, "://")) {
         ret->kind = force != NULL ? kind_of(force) : detect_kind(s);
         ret->url = s;
-        if (ret->kind == ARTIFACT_HTTP)
-            return err_set(e, -ERR_INVALID, "it has no http:// or https://");
-        return 0;
+        if (ret->kind == ARTIFACT_GIT && force == NULL)
+            return err_set(e, -ERR_INVALID, "it names no repository: write host/user/repository");
+        return ret->kind <= ARTIFACT_HG ? err_set(e, -ERR_INVALID, "it has no http:// or https://")
+                                        : 0;
     }
     const char *scheme = mem_strndup(ctx, s, n);
-    ret->kind = kind_of(force != NULL ? force : scheme);
+    if (written == NULL)
+        ret->kind = kind_of(force != NULL ? force : scheme);
     ret->url = s;
-    if (ret->kind != ARTIFACT_HTTP)
+    if (ret->kind > ARTIFACT_HG)
         return 0;
-    if (kind_of(scheme) != ARTIFACT_HTTP)
-        return err_set(e, -ERR_INVALID, "its scheme \"%.16s\" is not http or https", scheme);
+    int r = check_scheme(scheme, ret, e);
     char *rest = mem_strdup(ctx, s + n + 3);
     rest[strcspn(rest, "#")] = '\0';
     char *query = strchr(rest, '?');
     if (query != NULL)
         *query++ = '\0';
-    if (rest[0] == '\0' || rest[0] == '/')
+    if (r == 0 && (rest[0] == '\0' || rest[0] == '/' || rest[0] == '-'))
         return err_set(e, -ERR_INVALID, "it names no host");
-    int r = cut_subdir(ctx, rest, ret, e);
+    if (r == 0)
+        r = cut_subdir(ctx, rest, ret, e);
     auto_buf struct buf out = BUF_INIT(2 * ARTIFACT_SOURCE_MAX);
     ret->filename = NULL;
     if (r == 0)
         r = merge_query(ctx, str_or(query, ""), options, &out, ret, e);
-    if (r == 0)
+    if (r == 0 && ret->kind == ARTIFACT_HTTP)
         r = find_filename(ctx, rest, ret, e);
     if (r == 0 && buf_error(&out) < 0)
         r = err_set(e, -ERR_INVALID, "its query is too long");
     if (r < 0)
         return r;
+    ret->filename = str_or(ret->filename, "");
     ret->url = mem_printf(ctx, "%s://%s%.*s", scheme, rest, (int)out.len, (const char *)out.data);
     return check_options(ret, e);
 }
@@ -286,7 +399,7 @@ artifact_parse(const void *ctx, const char *source, const struct str_map *option
                struct artifact_source *ret, struct err *e)
 {
     *ret = (struct artifact_source){.url = "", .subdir = "", .archive = "", .checksum = ""};
-    ret->filename = "";
+    ret->filename = ret->ref = ret->sshkey = ret->depth_text = "";
     int r = 0;
     for (const char *p = source; *p != '\0' && r == 0; p++)
         if ((unsigned char)*p <= ' ' || *p == 0x7f)
@@ -309,12 +422,11 @@ artifact_parse(const void *ctx, const char *source, const struct str_map *option
 int
 artifact_supported(const struct artifact_source *s, struct err *e)
 {
-    static const char *const names[] = {[ARTIFACT_GIT] = "git",
-                                        [ARTIFACT_HG] = "hg",
-                                        [ARTIFACT_S3] = "s3",
-                                        [ARTIFACT_GCS] = "gcs"};
+    static const char *const names[] = {[ARTIFACT_S3] = "s3", [ARTIFACT_GCS] = "gcs"};
     switch (s->kind) {
     case ARTIFACT_HTTP:
+    case ARTIFACT_GIT:
+    case ARTIFACT_HG:
         return 0;
     case ARTIFACT_FILE:
         return err_set(e, -ERR_INVALID,

@@ -28,6 +28,10 @@ struct artifact_source { /* owned by the ctx of the call; texts are never NULL *
     const char *archive;  /* one of artifact_suffixes; "": by the name; "false": none */
     const char *checksum; /* "": none */
     const char *filename; /* asked for, else the last part of the path; "": a directory's path */
+    const char *ref;      /* of a repository: branch, tag or revision; "": its default */
+    const char *sshkey;   /* private, as base64; "": none */
+    const char *depth_text;
+    int64_t depth; /* of a clone; 0: all of it */
 };
 
 /* `options` NULL: none. -ERR_INVALID. */

@@ -20,6 +20,8 @@
 enum {
     FETCH_MEMORY = 256 << 20,
     FETCH_THREADS = 16,
+    CLONE_MEMORY = 512 << 20, /* of git or hg, too */
+    CLONE_THREADS = 128,
     FETCH_REQUEST_MAX = 200 * 1024,
     FETCH_LEAST_MS = 1800000, /* until one is given up, or the time without a byte, */
     FETCH_MORE_MS = 60000,    /* and this */
@@ -112,6 +114,10 @@ make_request(const void *ctx, struct task_runner *tr, const struct task_artifact
     ret->subdir = s.subdir;
     ret->mode = str_or(a->getter_mode, "any");
     ret->insecure = a->getter_insecure.v;
+    ret->kind = (int64_t)s.kind;
+    ret->ref = s.ref;
+    ret->depth = s.depth;
+    ret->ssh_key = s.sshkey;
     return r;
 }
 
@@ -126,6 +132,8 @@ put_limits(const struct task_runner *tr, struct fetch_request *q, struct err *e)
                                                          : 4096;
     q->files_max = q->files_max > 0 ? q->files_max : INT64_MAX;
     q->idle_ms = (a->http_read_timeout > 0 ? a->http_read_timeout : 30 * 60 * NS_PER_S) / NS_PER_MS;
+    int64_t program = q->kind == ARTIFACT_HG ? a->hg_timeout : a->git_timeout;
+    q->program_ms = (program > 0 ? program : 30 * 60 * NS_PER_S) / NS_PER_MS;
     int r = artifact_size(str_or(a->http_max_size, "100GB"), &q->bytes_max, e);
     return r == 0 ? artifact_size(str_or(a->decompression_size_limit, "100GB"), &q->unpacked_max, e)
                   : r;
@@ -155,16 +163,18 @@ artifact_next(struct artifact_hook *h)
         artifact_failed(h, e.text, false);
         return;
     }
+    bool clone = q.kind == ARTIFACT_GIT || q.kind == ARTIFACT_HG;
     int64_t most = q.idle_ms > FETCH_LEAST_MS ? q.idle_ms : FETCH_LEAST_MS;
+    most = most > q.program_ms ? most : q.program_ms;
     int64_t file = q.bytes_max > q.unpacked_max ? q.bytes_max : q.unpacked_max;
-    const struct helper_request run = {
-        .program = "fetch",
-        .network = true,
-        .memory_max = FETCH_MEMORY,
-        .pids_max = FETCH_THREADS,
-        .file_max = file,
-        .deadline_ms = most + FETCH_MORE_MS < WARDEN_HELPER_MS_MAX ? most + FETCH_MORE_MS
-                                                                   : WARDEN_HELPER_MS_MAX};
+    const struct helper_request run = {.program = clone ? "clone" : "fetch",
+                                       .network = true,
+                                       .memory_max = clone ? CLONE_MEMORY : FETCH_MEMORY,
+                                       .pids_max = clone ? CLONE_THREADS : FETCH_THREADS,
+                                       .file_max = file,
+                                       .deadline_ms = most + FETCH_MORE_MS < WARDEN_HELPER_MS_MAX
+                                                          ? most + FETCH_MORE_MS
+                                                          : WARDEN_HELPER_MS_MAX};
     h->helper = helper_run(tr, &run, b.data, b.len, on_fetched, h);
 }
 

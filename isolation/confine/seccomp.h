@@ -88,8 +88,10 @@ int seccomp_compile(const void *ctx, const struct seccomp_profile *p, struct sec
 int seccomp_compile_agent(const void *ctx, struct seccomp_program *ret, struct err *e);
 
 /* Makes the filter of helpers (warden/helper.h): the agent's, and neither a socket to another
- * process of the machine. It lets the program be executed. */
-int seccomp_compile_helper(const void *ctx, struct seccomp_program *ret, struct err *e);
+ * process of the machine. The program may be executed; with `programs` it may start others, end
+ * them, and listen for them. */
+int seccomp_compile_helper(const void *ctx, bool programs, struct seccomp_program *ret,
+                           struct err *e);
 
 /* --- what a job changes (seccomp_task.c) --- */
 struct task_seccomp;

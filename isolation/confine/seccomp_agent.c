@@ -121,32 +121,41 @@ static const struct seccomp_cond stream_pairs[] = {
 };
 
 static bool
-helper_rule(const char *name)
+helper_rule(const char *name, bool programs)
 {
-    static const char *const own[] = {"socket", "socketpair", "clone",  "bind",
-                                      "listen", "accept",     "accept4"};
+    static const char *const own[] = {"socket", "socketpair"};
+    static const char *const served[] = {"bind", "listen", "accept", "accept4"};
+    static const char *const started[] = {"clone", "execve",  "fork",    "vfork", "kill",
+                                          "wait4", "waitpid", "setpgid", "setsid"};
     if (str_eq(name, "execveat"))
         return true;
     for (size_t i = 0; i < ARRAY_LEN(own); i++)
         if (str_eq(own[i], name))
             return false;
+    for (size_t i = 0; i < ARRAY_LEN(served); i++)
+        if (str_eq(served[i], name))
+            return programs;
+    for (size_t i = 0; i < ARRAY_LEN(started); i++)
+        if (str_eq(started[i], name))
+            return programs;
     return !left_out(name);
 }
 
 int
-seccomp_compile_helper(const void *ctx, struct seccomp_program *ret, struct err *e)
+seccomp_compile_helper(const void *ctx, bool programs, struct seccomp_program *ret, struct err *e)
 {
     const struct seccomp_profile *p = seccomp_profile_default();
     auto_mem void *tmp = mem_ctx("seccomp");
     struct seccomp_rule *rules = mem_array(tmp, struct seccomp_rule, p->n_rules + 3);
     size_t n = 0;
     for (size_t i = 0; i < p->n_rules; i++)
-        if (helper_rule(p->rules[i].name))
+        if (helper_rule(p->rules[i].name, programs))
             rules[n++] = p->rules[i];
-    rules[n++] = (struct seccomp_rule){.name = "clone",
-                                       .verdict = SECCOMP_V_ALLOW,
-                                       .conds = threads_only,
-                                       .n_conds = ARRAY_LEN(threads_only)};
+    if (!programs)
+        rules[n++] = (struct seccomp_rule){.name = "clone",
+                                           .verdict = SECCOMP_V_ALLOW,
+                                           .conds = threads_only,
+                                           .n_conds = ARRAY_LEN(threads_only)};
     rules[n++] = (struct seccomp_rule){.name = "socket",
                                        .verdict = SECCOMP_V_ALLOW,
                                        .conds = internet_only,

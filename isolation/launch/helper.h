@@ -7,16 +7,18 @@
  * pid namespace and a cgroup of its own, sees (Landlock) the directories that it is given and the
  * host's libraries, certificates and resolver, has no socket but those of the internet, makes no
  * process, and is killed at its deadline, when the agent closes the exit socket, and with the
- * warden.
+ * warden. A helper that clones a repository starts the host's git, hg and ssh in the same box:
+ * nothing of what they bring can be executed. Their scratch directory is /tmp, too.
  */
 #ifndef PADDOCK_ISOLATION_LAUNCH_HELPER_H
 #define PADDOCK_ISOLATION_LAUNCH_HELPER_H
 
 #include <stdint.h>
 
-/* PROGRAM(name in a request, file beside the warden) */
+/* PROGRAM(name in a request, file beside the warden, whether it starts programs of the host) */
 #define HELPER_PROGRAMS(PROGRAM)                                                                   \
-    PROGRAM("fetch", "paddock-fetch") PROGRAM("render", "paddock-render")
+    PROGRAM("fetch", "paddock-fetch", false)                                                       \
+    PROGRAM("clone", "paddock-fetch", true) PROGRAM("render", "paddock-render", false)
 
 enum {
     HELPER_PACKET_MAX = 128 * 1024, /* a longer request comes in a file */

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -53,6 +54,7 @@ enum {
     FD_STATUS,
     FD_FREE,
     NOFILE = 256,
+    OF_PROGRAMS = 4,      /* paths at the end, for one that starts programs */
     DESCRIPTORS_FAR = 64, /* where the child's are moved to first */
 };
 
@@ -61,6 +63,7 @@ struct helper_start {
     const struct helper_request *request;
     struct user user;
     bool ids;          /* set them */
+    bool programs;     /* it starts some of the host's */
     int fds[FD_FREE];  /* by their number in the child; owned, but 0 to 2 */
     int helpers;       /* directory of the programs; owned */
     int exit;          /* the agent's end; owned */
@@ -117,8 +120,14 @@ child_files(const struct helper_start *s, struct err *e)
 #ifdef INSTRUMENTED
         {.path = "/proc"}, /* the compiler's runtime reads its own maps */
 #endif
+        /* The rest is for programs. */
+        {.path = "/dev/null", .write = true},
+        {.path = "/bin", .execute = true},
+        {.path = "/etc/passwd"}, /* ssh looks for its own name */
+        {.path = "/etc/ssh/ssh_known_hosts"},
     };
-    int r = sandbox_files(paths, ARRAY_LEN(paths), e);
+    const size_t n = s->programs ? ARRAY_LEN(paths) : ARRAY_LEN(paths) - OF_PROGRAMS;
+    int r = sandbox_files(paths, n, e);
     /* then the task's user is the wall; root is none */
     if (r == -ERR_UNSUPPORTED && (!s->ids || s->user.uid != 0))
         err_clear(e);
@@ -143,6 +152,30 @@ child_descriptors(struct helper_start *s)
     }
 }
 
+/* Enters the host's mount namespace: its files, as the operator has them now, are what names are
+ * resolved by. A program of the host has its scratch directory at /tmp of a namespace of its own,
+ * for it asks where it is; nothing of /tmp itself. */
+static void
+child_mounts(const struct warden *w, const struct helper_start *s)
+{
+    long tree = -1;
+    if (w->root && s->programs)
+        tree = RAW(SYS_open_tree, HELPER_FD_SCRATCH, "",
+                   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+    if (w->host_mnt >= 0 && RAW(SYS_setns, w->host_mnt, CLONE_NEWNS) < 0)
+        child_fail(FD_STATUS, EPERM, "enter the host's mount namespace");
+    if (!w->root || !s->programs)
+        return;
+    long r = tree < 0 ? tree : RAW(SYS_unshare, CLONE_NEWNS);
+    if (r == 0)
+        r = RAW(SYS_mount, NULL, "/", NULL, MS_REC | MS_SLAVE, NULL);
+    if (r == 0)
+        r = RAW(SYS_move_mount, tree, "", AT_FDCWD, "/tmp", MOVE_MOUNT_F_EMPTY_PATH);
+    if (r < 0)
+        child_fail(FD_STATUS, (int)-r, "mount the scratch directory");
+    (void)RAW(SYS_close, tree);
+}
+
 static _Noreturn void
 helper_child(struct warden *w, struct helper_start *s, pid_t parent)
 {
@@ -151,9 +184,7 @@ helper_child(struct warden *w, struct helper_start *s, pid_t parent)
     const char *what = "";
     struct err e = ERR_INIT;
     child_descriptors(s);
-    /* the host's files, as the operator has them now, are what it resolves names by */
-    if (w->host_mnt >= 0 && RAW(SYS_setns, w->host_mnt, CLONE_NEWNS) < 0)
-        child_fail(FD_STATUS, EPERM, "enter the host's mount namespace");
+    child_mounts(w, s);
     if (child_files(s, &e) < 0)
         child_fail(FD_STATUS, e.code == -ERR_UNSUPPORTED ? EOPNOTSUPP : EPERM, "Landlock");
     struct confine c = {.flags = CONFINE_NO_NEW_PRIVS};
@@ -341,11 +372,13 @@ helper_stray(struct warden *w, const char *alloc, const char *name)
 /* --- the start --- */
 
 static const char *
-program_file(const char *name)
+program_file(const char *name, bool *programs)
 {
-#define PROGRAM(n, file)                                                                           \
-    if (str_eq(name, n))                                                                           \
-        return file;
+#define PROGRAM(n, file, starts)                                                                   \
+    if (str_eq(name, n)) {                                                                         \
+        *programs = starts;                                                                        \
+        return file;                                                                               \
+    }
     HELPER_PROGRAMS(PROGRAM)
 #undef PROGRAM
     return NULL;
@@ -354,7 +387,7 @@ program_file(const char *name)
 static int
 open_program(struct warden *w, struct helper_start *s, struct err *e)
 {
-    const char *file = program_file(s->request->program);
+    const char *file = program_file(s->request->program, &s->programs);
     if (file == NULL)
         return err_set(e, -ERR_INVALID, "the warden knows no helper \"%s\"", s->request->program);
     s->helpers = open(w->helpers_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -477,7 +510,7 @@ helper_prepare(struct warden *w, struct whelper *h, struct helper_start *s,
     if (r == 0)
         r = open_program(w, s, e);
     if (r == 0)
-        r = seccomp_compile_helper(ctx, &s->filter, e);
+        r = seccomp_compile_helper(ctx, s->programs, &s->filter, e);
     if (r == 0)
         r = open_directories(w, h, s, task->name, e);
     if (r == 0)

@@ -54,6 +54,48 @@ START_TEST(a_source_is_taken_apart)
 }
 END_TEST
 
+START_TEST(repositories_are_taken_apart)
+{
+    static const struct {
+        const char *source, *k, *v;
+        enum artifact_kind kind;
+        const char *url, *subdir, *ref;
+        int depth;
+    } rows[] = {
+        {"github.com/u/r", NULL, NULL, ARTIFACT_GIT, "https://github.com/u/r.git", "", "", 0},
+        {"github.com/u/r/a/b?ref=v1&x=y", NULL, NULL, ARTIFACT_GIT,
+         "https://github.com/u/r.git?x=y", "a/b", "v1", 0},
+        {"gitlab.com/u/r.git//sub", NULL, NULL, ARTIFACT_GIT, "https://gitlab.com/u/r.git", "sub",
+         "", 0},
+        {"bitbucket.org/u/r/", "depth", "3", ARTIFACT_GIT, "https://bitbucket.org/u/r.git", "", "",
+         3},
+        {"git@example.org:u/r.git?ref=a/b", "sshkey", "a2V5", ARTIFACT_GIT,
+         "ssh://git@example.org/u/r.git", "", "a/b", 0},
+        {"git::me@example.org:/u/r", "sshkey", "a2V5", ARTIFACT_GIT, "ssh://me@example.org/u/r", "",
+         "", 0},
+        {"git::https://x/r.git//d/e?ref=v1&depth=1", NULL, NULL, ARTIFACT_GIT, "https://x/r.git",
+         "d/e", "v1", 1},
+        {"git::http://x:1/r", "ref", "0123abcd", ARTIFACT_GIT, "http://x:1/r", "", "0123abcd", 0},
+        {"ssh://git@x:22/r?sshkey=a2V5", NULL, NULL, ARTIFACT_GIT, "ssh://git@x:22/r", "", "", 0},
+        {"hg::http://x/r?rev=tip&ref=x", NULL, NULL, ARTIFACT_HG, "http://x/r?ref=x", "", "tip", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        struct artifact_source s;
+        struct err e = ERR_INIT;
+        struct str_map m = options(ctx, rows[i].k, rows[i].v);
+        ck_assert_msg(artifact_parse(ctx, rows[i].source, &m, &s, &e) == 0, "%s", e.text);
+        ck_assert_int_eq(artifact_supported(&s, &e), 0);
+        ck_assert_int_eq(s.kind, rows[i].kind);
+        ck_assert_str_eq(s.url, rows[i].url);
+        ck_assert_str_eq(s.subdir, rows[i].subdir);
+        ck_assert_str_eq(s.ref, rows[i].ref);
+        ck_assert_int_eq(s.depth, rows[i].depth);
+        ck_assert_str_eq(s.sshkey, str_prefix(s.url, "ssh:") ? "a2V5" : "");
+    }
+}
+END_TEST
+
 START_TEST(what_fetches_it_is_found)
 {
     static const struct {
@@ -61,12 +103,6 @@ START_TEST(what_fetches_it_is_found)
         enum artifact_kind kind;
         const char *why;
     } rows[] = {
-        {"github.com/u/r/sub", ARTIFACT_GIT, "sources of git"},
-        {"gitlab.com/u/r", ARTIFACT_GIT, "sources of git"},
-        {"git@example.org:u/r", ARTIFACT_GIT, "sources of git"},
-        {"git::https://x/r.git?ref=v1", ARTIFACT_GIT, "sources of git"},
-        {"ssh://git@x/r", ARTIFACT_GIT, "sources of git"},
-        {"hg::http://x/r", ARTIFACT_HG, "sources of hg"},
         {"bucket.s3.amazonaws.com/key", ARTIFACT_S3, "sources of s3"},
         {"www.googleapis.com/storage/v1/b/o", ARTIFACT_GCS, "sources of gcs"},
         {"./here", ARTIFACT_FILE, "scheme 'file'"},
@@ -90,11 +126,42 @@ END_TEST
 START_TEST(bad_sources_are_refused)
 {
     static const char *const rows[] = {
-        "",     "http://",         "https:///x",       "https://x/a b",  "https://x/\n",
-        "http::x/y", "https://x/a%2fb", "https://x/..", "https://x/%00", "https://x/%4",
-        "https://x/a.tar//../b", "https://x/a.tar//*", "https://x/a?archive=rar",
-        "https://x/a?checksum=md5:0", "https://x/a?checksum=file:/etc/passwd", "http::file:///x",
-        "https://x/a?filename=b/c", "https://x/a?filename=%01",
+        "",
+        "http://",
+        "https:///x",
+        "https://x/a b",
+        "https://x/\n",
+        "http::x/y",
+        "https://x/a%2fb",
+        "https://x/..",
+        "https://x/%00",
+        "https://x/%4",
+        "https://x/a.tar//../b",
+        "https://x/a.tar//*",
+        "https://x/a?archive=rar",
+        "https://x/a?checksum=md5:0",
+        "https://x/a?checksum=file:/etc/passwd",
+        "http::file:///x",
+        "https://x/a?filename=b/c",
+        "https://x/a?filename=%01",
+        "git::file:///x",
+        "github.com/u",
+        "github.com/",
+        "git::/x",
+        "git::git://x/y",
+        "git::ext::sh",
+        "git@x:r",
+        "ssh://git@x/r",
+        "git::https://-x/r",
+        "git::https://x/r?ref=-x",
+        "git::https://x/r?ref=a:b",
+        "git::https://x/r?depth=-1",
+        "git::https://x/r?depth=x",
+        "git::https://x/r?sshkey=a2V5",
+        "git::ssh://x/r?sshkey=!",
+        "git::https://x/r?checksum=md5:0",
+        "git::https://x/r//../y",
+        "hg::ssh://x/y",
     };
     for (size_t i = 1; i < ARRAY_LEN(rows); i++) {
         auto_mem void *ctx = mem_ctx("test");
@@ -215,6 +282,6 @@ START_TEST(suffixes_are_of_archives)
 }
 END_TEST
 
-TEST_SUITE("artifact", a_source_is_taken_apart, what_fetches_it_is_found, bad_sources_are_refused,
-           a_destination_is_in_the_allocation, sums_are_found, sizes_are_read,
-           suffixes_are_of_archives)
+TEST_SUITE("artifact", a_source_is_taken_apart, repositories_are_taken_apart,
+           what_fetches_it_is_found, bad_sources_are_refused, a_destination_is_in_the_allocation,
+           sums_are_found, sizes_are_read, suffixes_are_of_archives)

@@ -16,8 +16,10 @@ static void
 source(const void *ctx, const char *s)
 {
     struct artifact_source a, again;
-    if (artifact_parse(ctx, s, NULL, &a, NULL) < 0 || a.kind != ARTIFACT_HTTP)
+    if (artifact_parse(ctx, s, NULL, &a, NULL) < 0 || a.kind > ARTIFACT_HG)
         return;
+    ASSERT(a.ref[0] != '-' && strpbrk(a.ref, ":*?[\\ \n") == NULL && a.depth >= 0);
+    ASSERT(str_prefix(a.url, "ssh://") == !str_empty(a.sshkey));
     ASSERT(strchr(a.filename, '/') == NULL && !str_eq(a.filename, ".."));
     ASSERT(str_prefix(strstr(a.url, "://"), "://") && strpbrk(a.url, " \n\r\t#") == NULL);
     ASSERT(!str_eq(a.subdir, "..") && !str_prefix(a.subdir, "../"));

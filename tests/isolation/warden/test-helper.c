@@ -173,8 +173,38 @@ START_TEST(it_reaches_its_directories_alone)
     expect_line(seen, "tmp EACCES\n");
     expect_line(seen, "unix EPERM\n");
     expect_line(seen, "fork EPERM\n");
+    expect_line(seen, "execute EACCES\n");
     expect_line(seen, "device EPERM\n");
     expect_line(seen, "free descriptor Bad file descriptor\n");
+    expect_end(&r, &g, HELPER_ENDED, 0, 0);
+    rig_stop(&r);
+}
+END_TEST
+
+START_TEST(one_that_clones_starts_programs_of_the_host_alone)
+{
+    TEST_NEED("root");
+    struct rig r;
+    struct got g;
+    begin(&r, 0);
+    const struct helper_request h = {.program = "clone",
+                                     .network = true,
+                                     .deadline_ms = LONG_MS,
+                                     .memory_max = 64 << 20,
+                                     .pids_max = 8,
+                                     .file_max = 1 << 20};
+    ask(&r, &h, "exec", &g);
+    ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+    ck_assert_int_eq(send(g.helper, "look", 4, 0), 4);
+    const char *seen = hear(&r, &g);
+    expect_line(seen, "uid 65534\n");
+    expect_line(seen, "move yes\n");
+    expect_line(seen, "fork yes\n");
+    expect_line(seen, "tmp yes\n"); /* its own: the scratch directory */
+    expect_line(seen, "execute EACCES\n");
+    expect_line(seen, "above EACCES\n");
+    expect_line(seen, "unix EPERM\n");
+    expect_line(seen, "device EPERM\n");
     expect_end(&r, &g, HELPER_ENDED, 0, 0);
     rig_stop(&r);
 }
@@ -405,7 +435,8 @@ START_TEST(their_number_is_bounded)
 END_TEST
 
 TEST_SUITE_FIXTURE("helper", 120, setup, teardown, it_reaches_its_directories_alone,
-                   its_end_is_told, a_helper_that_needs_more_memory_is_killed,
+                   one_that_clones_starts_programs_of_the_host_alone, its_end_is_told,
+                   a_helper_that_needs_more_memory_is_killed,
                    what_does_not_end_is_killed_at_its_deadline, without_root_it_is_the_same,
                    it_ends_with_the_agent, it_ends_with_the_agent_without_root,
                    it_ends_with_the_warden, only_programs_and_drivers_of_the_list,
