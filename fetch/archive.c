@@ -35,31 +35,6 @@ archive_unreadable(struct unpacking *u, struct err *e)
                    str_or(why, "it is damaged"));
 }
 
-/* The components of an entry's name without empty ones and ".": those of an absolute one land below
- * too. */
-static int
-entry_path(const void *ctx, const char *name, const char **ret, struct err *e)
-{
-    const char *out = "";
-    unsigned depth = 0;
-    for (const char *p = name; *p != '\0';) {
-        size_t n = strcspn(p, "/");
-        if (n == 2 && memcmp(p, "..", 2) == 0)
-            return err_set(e, -ERR_INVALID, "entry contains '..': %.200s", name);
-        if (n > ARTIFACT_NAME_MAX || depth > ARTIFACT_DEPTH_MAX)
-            return err_set(e, -ERR_INVALID, "the name of an entry is too long or too deep: %.100s",
-                           name);
-        if (n > 0 && !(n == 1 && *p == '.')) {
-            out = mem_printf(ctx, "%s%s%.*s", out, depth > 0 ? "/" : "", (int)n, p);
-            depth++;
-        }
-        p += n;
-        p += *p == '/';
-    }
-    *ret = out;
-    return 0;
-}
-
 static int
 write_file(struct unpacking *u, struct archive_entry *entry, int fd, struct err *e)
 {
@@ -128,7 +103,7 @@ make_hardlink(struct unpacking *u, const char *path, const char *target, int at,
     auto_mem void *ctx = mem_ctx("link");
     const char *to = NULL, *base = NULL;
     struct stat st;
-    int r = entry_path(ctx, target, &to, e);
+    int r = place_name(ctx, target, &to, e);
     if (r < 0)
         return r;
     auto_fd int dir = place_parents(u->dir, to, false, &base, e);
@@ -165,7 +140,7 @@ make_entry(struct unpacking *u, struct archive_entry *entry, struct err *e)
     const char *given = u->single != NULL ? u->single : archive_entry_pathname(entry);
     if (given == NULL)
         return err_set(e, -ERR_INVALID, "an entry of the %s archive has no name", u->kind);
-    int r = entry_path(ctx, given, &path, e);
+    int r = place_name(ctx, given, &path, e);
     if (r < 0 || path[0] == '\0')
         return r;
     const char *link = archive_entry_hardlink(entry);

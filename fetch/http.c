@@ -3,11 +3,13 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/duration.h"
 #include "common/fd.h"
 #include "common/mem.h"
@@ -27,6 +29,7 @@ struct http_get {
     const char *next; /* where it is to be asked instead; owned by ctx; NULL: nowhere */
     int error;        /* of writing; positive errno */
     struct reach_name address;
+    int64_t until_ns; /* with wish->total_ms: the end of its time */
 };
 
 static curl_socket_t
@@ -87,6 +90,9 @@ http_explain(struct http_get *g, CURLcode code, const char *text, struct err *e)
     if (code == CURLE_PARTIAL_FILE)
         return err_set(e, -ERR_CLOSED, "short write: the connection ended after %lld bytes",
                        (long long)g->bytes);
+    if (code == CURLE_OPERATION_TIMEDOUT && g->wish->total_ms > 0 && clock_mono_ns() >= g->until_ns)
+        return err_set(e, -ERR_TIMEOUT, "it took longer than %lld s",
+                       (long long)(g->wish->total_ms / 1000));
     if (code == CURLE_OPERATION_TIMEDOUT)
         return err_set(e, -ERR_TIMEOUT,
                        "nothing came for %lld s (http_read_timeout), or no "
@@ -121,6 +127,11 @@ set_options(CURL *c, struct http_get *g, const char *url, char *text)
     (void)curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)REACH_CONNECT_MS);
     (void)curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
     (void)curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, idle_s > 0 ? idle_s : 1L);
+    (void)curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L);
+    if (w->total_ms > 0) {
+        int64_t left = (g->until_ns - clock_mono_ns()) / NS_PER_MS;
+        (void)curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, left > 0 ? (long)left : 1L);
+    }
     (void)curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, w->insecure ? 0L : 1L);
     (void)curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, w->insecure ? 0L : 2L);
     (void)curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, open_socket);
@@ -134,16 +145,41 @@ set_options(CURL *c, struct http_get *g, const char *url, char *text)
 }
 
 static struct curl_slist *
-make_headers(const struct str_map *h)
+make_headers(const struct http_wish *w)
 {
+    const struct str_map *h = w->headers;
     struct curl_slist *l = NULL;
     auto_mem void *tmp = mem_ctx("headers");
+    if (!str_empty(w->key_token))
+        l = curl_slist_append(l, mem_printf(tmp, "x-amz-security-token: %s", w->key_token));
     /* "Name;" sends a header without a value */
     for (size_t i = 0; h != NULL && i < h->n; i++)
         l = curl_slist_append(l, str_empty(h->v[i].v)
                                      ? mem_printf(tmp, "%s;", h->v[i].k)
                                      : mem_printf(tmp, "%s: %s", h->v[i].k, h->v[i].v));
     return l;
+}
+
+static void
+sign(CURL *c, const struct http_wish *w)
+{
+    auto_mem void *tmp = mem_ctx("sign");
+    (void)curl_easy_setopt(c, CURLOPT_AWS_SIGV4, mem_printf(tmp, "aws:amz:%s:s3", w->region));
+    (void)curl_easy_setopt(c, CURLOPT_USERNAME, w->key_id);
+    (void)curl_easy_setopt(c, CURLOPT_PASSWORD, w->key_secret);
+}
+
+/* Says what a store has against it: "<Code>AccessDenied</Code>" of its answer. */
+static void
+find_code(int fd, char *out, size_t size)
+{
+    char text[2048];
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    const char *p = strstr(text, "<Code>"), *end = p != NULL ? strstr(p, "</Code>") : NULL;
+    out[0] = '\0';
+    if (end != NULL)
+        (void)snprintf(out, size, " (%.*s)", (int)(end - p - 6 < 64 ? end - p - 6 : 64), p + 6);
 }
 
 /* Makes a request, and follows nothing. */
@@ -154,13 +190,15 @@ get_once(const void *ctx, CURL *c, struct http_get *g, const char *url, bool wit
     char text[CURL_ERROR_SIZE] = "";
     long status = 0;
     const char *next = NULL;
-    struct curl_slist *headers = with_headers ? make_headers(g->wish->headers) : NULL;
+    struct curl_slist *headers = with_headers ? make_headers(g->wish) : NULL;
     if (ftruncate(g->fd, 0) < 0 || lseek(g->fd, 0, SEEK_SET) < 0)
         return err_errno(e, errno, "empty the file");
     g->bytes = 0;
     curl_easy_reset(c);
     set_options(c, g, url, text);
     (void)curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+    if (!str_empty(g->wish->key_id))
+        sign(c, g->wish);
     CURLcode code = curl_easy_perform(c);
     (void)curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
     (void)curl_easy_getinfo(c, CURLINFO_REDIRECT_URL, &next);
@@ -168,12 +206,21 @@ get_once(const void *ctx, CURL *c, struct http_get *g, const char *url, bool wit
     curl_slist_free_all(headers);
     if (code != CURLE_OK)
         return http_explain(g, code, text, e);
+    if (g->next != NULL && !str_empty(g->wish->key_id)) {
+        g->final = true;
+        return err_set(e, -ERR_UNAVAILABLE,
+                       "bad response code: %ld: the bucket is elsewhere: set the option region",
+                       status);
+    }
     if (g->next != NULL)
         return 0;
     g->final = status >= 400 && status < 500 && status != 408 && status != 425 && status != 429 &&
                status != 404 && status != 403;
+    char code_text[80];
+    find_code(g->fd, code_text, sizeof(code_text));
     if (status != 200 && status != 206)
-        return err_set(e, -ERR_UNAVAILABLE, "bad response code: %ld", status);
+        return err_set(e, status == 404 ? -ERR_NOT_FOUND : -ERR_UNAVAILABLE,
+                       "bad response code: %ld%s", status, code_text);
     g->final = false;
     return 0;
 }
@@ -183,6 +230,7 @@ http_get(const struct http_wish *w, int fd, int64_t *ret_bytes, bool *final, str
 {
     auto_mem void *ctx = mem_ctx("get");
     struct http_get g = {.wish = w, .fd = fd};
+    g.until_ns = clock_mono_ns() + w->total_ms * NS_PER_MS;
     const char *url = w->url;
     CURL *c = curl_easy_init();
     if (c == NULL)

@@ -17,10 +17,14 @@ struct http_wish {
     const struct str_map *headers; /* NULL: none */
     bool insecure;                 /* any certificate will do */
     int64_t bytes_max;
-    int64_t idle_ms; /* without a byte: given up */
+    int64_t idle_ms;  /* without a byte: given up */
+    int64_t total_ms; /* of the whole; 0: any time */
+    /* Signs it for s3; NULL or "": does not. Then nothing is followed: it would go unsigned. */
+    const char *key_id, *key_secret, *key_token, *region;
 };
 
-/* Into `fd`, from its offset on. *final (may be NULL): no use in trying again. */
+/* Into `fd`, from its offset on. *final (may be NULL): no use in trying again. -ERR_NOT_FOUND: the
+ * server says so. */
 int http_get(const struct http_wish *w, int fd, int64_t *ret_bytes, bool *final, struct err *e);
 
 #endif

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@
 #include "fetch/http.h"
 #include "fetch/place.h"
 #include "fetch/repo.h"
+#include "fetch/store.h"
 #include "fetch/sum.h"
 #include "isolation/launch/helper.h"
 #include "isolation/launch/helper_talk.h"
@@ -51,14 +53,29 @@ open_scratch(const char *name, struct err *e)
     return fd < 0 ? err_errno(e, errno, "make a file") : fd;
 }
 
+static struct http_wish
+base_wish(const struct fetch *f)
+{
+    const struct fetch_request *q = f->q;
+    return (struct http_wish){.headers = &q->headers,
+                              .insecure = q->insecure,
+                              .bytes_max = q->bytes_max,
+                              .idle_ms = q->idle_ms,
+                              .total_ms = q->total_ms,
+                              .key_id = q->key_id,
+                              .key_secret = q->key_secret,
+                              .key_token = q->key_token,
+                              .region = q->region};
+}
+
 static int
 fetch_download(struct fetch *f, const char *url, int64_t max, int fd, struct err *e)
 {
-    const struct http_wish w = {.url = url,
-                                .headers = &f->q->headers,
-                                .insecure = f->q->insecure,
-                                .bytes_max = max,
-                                .idle_ms = f->q->idle_ms};
+    struct http_wish w = base_wish(f);
+    w.url = url;
+    w.bytes_max = max;
+    if (url != f->q->source) /* the file of checksums is elsewhere */
+        w.key_id = NULL;
     return http_get(&w, fd, &f->bytes, &f->final, e);
 }
 
@@ -195,6 +212,12 @@ fetch_unpack(struct fetch *f, struct err *e)
     return to < 0 ? to : place_tree(from, to, e);
 }
 
+static bool
+is_store(const struct fetch_request *q)
+{
+    return q->kind == ARTIFACT_S3 || q->kind == ARTIFACT_GCS;
+}
+
 /* A repository comes as a directory, with its history. */
 static int
 fetch_repository(struct fetch *f, struct err *e)
@@ -208,7 +231,7 @@ fetch_repository(struct fetch *f, struct err *e)
                                 .insecure = q->insecure,
                                 .bytes_max = q->bytes_max,
                                 .idle_ms = q->idle_ms,
-                                .time_ms = q->program_ms};
+                                .total_ms = q->total_ms};
     f->final = true;
     f->to = q->shared ? HELPER_FD_SHARED : HELPER_FD_TASK;
     f->path = str_or(q->path, "");
@@ -230,12 +253,58 @@ fetch_repository(struct fetch *f, struct err *e)
     return to < 0 ? to : place_tree(part >= 0 ? part : tree, to, e);
 }
 
+/* Brings all objects whose names begin with `prefix` to the destination. -ERR_NOT_FOUND: there is
+ * none. */
+static int
+fetch_below(struct fetch *f, const char *prefix, struct err *e)
+{
+    const struct http_wish http = base_wish(f);
+    const struct store_wish w = {
+        .http = &http, .list = f->q->list, .prefix = prefix, .files_max = f->q->files_max};
+    int64_t files = 0;
+    f->final = true;
+    f->to = f->q->shared ? HELPER_FD_SHARED : HELPER_FD_TASK;
+    if (!plain_path(f->q->path))
+        return err_set(e, -ERR_INVALID, "the destination is no plain path");
+    if (!str_empty(f->q->checksum))
+        return err_set(e, -ERR_INVALID, "checksum cannot be specified for directory download");
+    f->final = false;
+    auto_fd int tree = place_directory(HELPER_FD_SCRATCH, "tree", e);
+    if (tree < 0)
+        return tree;
+    int r = store_get(&w, HELPER_FD_SCRATCH, tree, &files, &f->bytes, &f->final, e);
+    if (r == 0 && files == 0)
+        r = err_set(e, -ERR_NOT_FOUND, "there is no object below \"%.200s\"", prefix);
+    auto_fd int part = -1;
+    if (r == 0)
+        r = open_part(f, tree, "bucket", &part, e);
+    if (r < 0)
+        return r;
+    auto_fd int to = place_directory(f->to, str_or(f->q->path, ""), e);
+    return to < 0 ? to : place_tree(part >= 0 ? part : tree, to, e);
+}
+
+/* Says whether an object's source is a directory without a question. */
+static bool
+is_below(const struct fetch_request *q)
+{
+    bool archive = !str_eq(q->archive, "false") &&
+                   (!str_empty(q->archive) || artifact_suffix(str_or(q->filename, "")) != NULL);
+    return is_store(q) && !str_eq(q->mode, "file") && !archive &&
+           (str_empty(q->key) || str_suffix(q->key, "/") || str_eq(q->mode, "dir"));
+}
+
 static int
 fetch_run(struct fetch *f, struct err *e)
 {
+    const char *key = str_or(f->q->key, "");
+    const char *below =
+        mem_printf(f->ctx, "%s%s", key, str_empty(key) || str_suffix(key, "/") ? "" : "/");
     f->name = str_or(f->q->filename, "");
     if (f->q->kind == ARTIFACT_GIT || f->q->kind == ARTIFACT_HG)
         return fetch_repository(f, e);
+    if (is_below(f->q))
+        return fetch_below(f, below, e);
     int r = choose_place(f, e);
     if (r == 0)
         r = find_sum(f, e);
@@ -243,6 +312,13 @@ fetch_run(struct fetch *f, struct err *e)
         return r;
     f->body = open_scratch("body", e);
     r = f->body < 0 ? f->body : fetch_download(f, f->q->source, f->q->bytes_max, f->body, e);
+    if (r == -ERR_NOT_FOUND && is_store(f->q) && str_eq(f->q->mode, "any") && f->suffix == NULL) {
+        struct err none = ERR_INIT;
+        int all = fetch_below(f, below, &none);
+        if (all != -ERR_NOT_FOUND) /* else it is the object that is missing */
+            *e = none;
+        return all != -ERR_NOT_FOUND ? all : r;
+    }
     if (r == 0 && f->has_sum)
         r = sum_check(f->body, &f->sum, f->name, e);
     if (r < 0)
@@ -275,6 +351,7 @@ main(void)
         return 1;
     }
     (void)umask(022);
+    (void)prctl(PR_SET_DUMPABLE, 0); /* keys are in it, and others have its user */
     for (int fd = HELPER_FD_TALK; fd < HELPER_FD_END; fd++)
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     if (r == 0 && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)

@@ -16,6 +16,29 @@
 
 enum { DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
+int
+place_name(const void *ctx, const char *name, const char **ret, struct err *e)
+{
+    const char *out = "";
+    unsigned depth = 0;
+    for (const char *p = name; *p != '\0';) {
+        size_t n = strcspn(p, "/");
+        if (n == 2 && memcmp(p, "..", 2) == 0)
+            return err_set(e, -ERR_INVALID, "entry contains '..': %.200s", name);
+        if (n > ARTIFACT_NAME_MAX || depth > ARTIFACT_DEPTH_MAX)
+            return err_set(e, -ERR_INVALID, "the name of an entry is too long or too deep: %.100s",
+                           name);
+        if (n > 0 && !(n == 1 && *p == '.')) {
+            out = mem_printf(ctx, "%s%s%.*s", out, depth > 0 ? "/" : "", (int)n, p);
+            depth++;
+        }
+        p += n;
+        p += *p == '/';
+    }
+    *ret = out;
+    return 0;
+}
+
 /* Opens the first `n` bytes of `path`. */
 static int
 place_walk(int dir, const char *path, size_t n, bool make, struct err *e)

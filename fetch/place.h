@@ -10,6 +10,9 @@
 
 #include "common/err.h"
 
+/* Writes a stranger's name of a file as such a path, owned by ctx: without empty components and "."
+ * and the first "/"; one with ".." is refused. "": nothing is left of it. */
+int place_name(const void *ctx, const char *name, const char **ret, struct err *e);
 /* Opens the directory `path`, "" for `dir` itself; made where it is not there. The fd, or < 0. */
 int place_directory(int dir, const char *path, struct err *e);
 /* Opens the directory that holds `path`, whose last component is *name; with `make` as above. */

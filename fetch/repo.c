@@ -276,7 +276,7 @@ int
 repo_clone(const struct repo_wish *w, int dir, int64_t *ret_bytes, bool *final, struct err *e)
 {
     struct repo r = {.w = w, .dir = -1, .tree = -1, .ctx = mem_ctx("repo")};
-    r.deadline_ns = clock_mono_ns() + w->time_ms * NS_PER_MS;
+    r.deadline_ns = clock_mono_ns() + w->total_ms * NS_PER_MS;
     int rc = repo_start(&r, dir, e);
     (void)unlinkat(dir, "key", 0);
     if (rc < 0 && r.relay != NULL && relay_explain(r.relay, e) < 0)
@@ -287,6 +287,6 @@ repo_clone(const struct repo_wish *w, int dir, int64_t *ret_bytes, bool *final, 
     fd_close(&r.dir);
     if (rc < 0 && rc == -ERR_TIMEOUT && clock_mono_ns() >= r.deadline_ns)
         (void)err_prefix(e, "%s_timeout is %lld s", w->kind == ARTIFACT_GIT ? "git" : "hg",
-                         (long long)(w->time_ms / 1000));
+                         (long long)(w->total_ms / 1000));
     return rc; /* the relay's threads may still look at its memory */
 }

@@ -22,7 +22,7 @@ struct repo_wish {
     bool insecure;
     int64_t bytes_max; /* of what comes */
     int64_t idle_ms;
-    int64_t time_ms; /* for all of it */
+    int64_t total_ms; /* for all of it */
 };
 
 /* Makes "tree" of the directory `dir`. *final: no use in trying again. */

@@ -260,7 +260,9 @@ check_artifact(const struct agent_artifact *a, struct err *e)
         int64_t v;
     } times[] = {{"http_read_timeout", a->http_read_timeout},
                  {"git_timeout", a->git_timeout},
-                 {"hg_timeout", a->hg_timeout}};
+                 {"hg_timeout", a->hg_timeout},
+                 {"s3_timeout", a->s3_timeout},
+                 {"gcs_timeout", a->gcs_timeout}};
     for (size_t i = 0; i < ARRAY_LEN(times); i++)
         if (times[i].v < 0)
             return err_set(e, -ERR_INVALID, "client.artifact.%s is negative", times[i].name);

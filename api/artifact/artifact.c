@@ -60,8 +60,7 @@ hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Undoes %XX, and + where `plus`. NULL: it is malformed, or hides a byte 0. */
-static char *
+char *
 artifact_unescape(const void *ctx, const char *s, size_t n, bool plus)
 {
     char *out = mem_zalloc(ctx, n + 1, "unescaped"), *p = out;
@@ -80,17 +79,30 @@ artifact_unescape(const void *ctx, const char *s, size_t n, bool plus)
     return out;
 }
 
+char *
+artifact_escape(const void *ctx, const char *s, const char *kept)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    char *out = mem_zalloc(ctx, 3 * strlen(s) + 1, "escaped"), *p = out;
+    for (; *s != '\0'; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (isalnum(c) || strchr("-._~", c) != NULL || strchr(kept, c) != NULL) {
+            *p++ = *s;
+            continue;
+        }
+        *p++ = '%';
+        *p++ = digits[c >> 4];
+        *p++ = digits[c & 15];
+    }
+    return out;
+}
+
 static void
 put_escaped(struct buf *b, const char *s)
 {
-    static const char digits[] = "0123456789ABCDEF";
-    for (; *s != '\0'; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (isalnum(c) || strchr("-._~/:", c) != NULL)
-            buf_put(b, s, 1);
-        else
-            buf_put(b, (char[]){'%', digits[c >> 4], digits[c & 15]}, 3);
-    }
+    auto_mem void *tmp = mem_ctx("escaped");
+    const char *text = artifact_escape(tmp, s, "/:");
+    buf_put(b, text, strlen(text));
 }
 
 /* --- the source --- */
@@ -172,10 +184,19 @@ take_option(struct artifact_source *ret, const char *key, const char *value)
         const char *name;
         int kind;
         const char **place;
-    } rows[] = {{"archive", ANY, &ret->archive},          {"checksum", ANY, &ret->checksum},
-                {"filename", ANY, &ret->filename},        {"ref", ARTIFACT_GIT, &ret->ref},
-                {"rev", ARTIFACT_HG, &ret->ref},          {"sshkey", ARTIFACT_GIT, &ret->sshkey},
-                {"depth", ARTIFACT_GIT, &ret->depth_text}};
+    } rows[] = {{"archive", ANY, &ret->archive},
+                {"checksum", ANY, &ret->checksum},
+                {"filename", ANY, &ret->filename},
+                {"ref", ARTIFACT_GIT, &ret->ref},
+                {"rev", ARTIFACT_HG, &ret->ref},
+                {"sshkey", ARTIFACT_GIT, &ret->sshkey},
+                {"depth", ARTIFACT_GIT, &ret->depth_text},
+                {"region", ARTIFACT_S3, &ret->object.region},
+                {"version", ARTIFACT_S3, &ret->object.version},
+                {"aws_access_key_id", ARTIFACT_S3, &ret->object.id},
+                {"aws_access_key_secret", ARTIFACT_S3, &ret->object.secret},
+                {"aws_access_token", ARTIFACT_S3, &ret->object.token},
+                {"aws_profile", ARTIFACT_S3, &ret->object.profile}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (str_eq(rows[i].name, key) && (rows[i].kind == ANY || rows[i].kind == (int)ret->kind)) {
             *rows[i].place = value;
@@ -315,7 +336,7 @@ static int
 check_options(struct artifact_source *s, struct err *e)
 {
     struct artifact_checksum sum;
-    if (s->kind != ARTIFACT_HTTP)
+    if (s->kind == ARTIFACT_GIT || s->kind == ARTIFACT_HG)
         return check_repository(s, e);
     if (!str_empty(s->archive) && !str_eq(s->archive, "false") && !known_suffix(s->archive))
         return err_set(e, -ERR_INVALID, "archive \"%.32s\" is none of tar, tar.gz, tar.bz2, "
@@ -329,6 +350,8 @@ check_options(struct artifact_source *s, struct err *e)
 static int
 check_scheme(const char *scheme, const struct artifact_source *s, struct err *e)
 {
+    static const char *const names[] = {
+        [ARTIFACT_HG] = "hg", [ARTIFACT_S3] = "s3", [ARTIFACT_GCS] = "gcs"};
     bool http = kind_of(scheme) == ARTIFACT_HTTP;
     switch (s->kind) {
     case ARTIFACT_HTTP:
@@ -342,7 +365,8 @@ check_scheme(const char *scheme, const struct artifact_source *s, struct err *e)
     default:
         return http ? 0
                     : err_set(e, -ERR_INVALID,
-                              "hg is spoken over https and http, not over \"%.16s\"", scheme);
+                              "%s is spoken over https and http, not over \"%.16s\"",
+                              names[s->kind], scheme);
     }
 }
 
@@ -355,6 +379,12 @@ parse_url(const void *ctx, const char *s, const char *force, const struct str_ma
     ret->kind = written != NULL ? ARTIFACT_GIT : force != NULL ? kind_of(force) : ARTIFACT_OTHER;
     s = written != NULL ? written : s;
     size_t n = word_length(s);
+    enum artifact_kind store = force != NULL ? kind_of(force) : detect_kind(s);
+    if (!str_prefix(s + n, "://") && (store == ARTIFACT_S3 || store == ARTIFACT_GCS)) {
+        s = mem_printf(ctx, "https://%s", s);
+        force = store == ARTIFACT_S3 ? "s3" : "gcs";
+        n = strlen("https");
+    }
     if (!str_prefix(s + n, "://")) {
         ret->kind = force != NULL ? kind_of(force) : detect_kind(s);
         ret->url = s;
@@ -367,11 +397,14 @@ parse_url(const void *ctx, const char *s, const char *force, const struct str_ma
     if (written == NULL)
         ret->kind = kind_of(force != NULL ? force : scheme);
     ret->url = s;
-    if (ret->kind > ARTIFACT_HG)
+    if (ret->kind > ARTIFACT_GCS)
         return 0;
     int r = check_scheme(scheme, ret, e);
     char *rest = mem_strdup(ctx, s + n + 3);
-    rest[strcspn(rest, "#")] = '\0';
+    char *fragment = rest + strcspn(rest, "#");
+    if (*fragment != '\0' && ret->kind == ARTIFACT_GCS)
+        ret->object.version = mem_strdup(ctx, fragment + 1);
+    *fragment = '\0';
     char *query = strchr(rest, '?');
     if (query != NULL)
         *query++ = '\0';
@@ -383,7 +416,8 @@ parse_url(const void *ctx, const char *s, const char *force, const struct str_ma
     ret->filename = NULL;
     if (r == 0)
         r = merge_query(ctx, str_or(query, ""), options, &out, ret, e);
-    if (r == 0 && ret->kind == ARTIFACT_HTTP)
+    bool repository = ret->kind == ARTIFACT_GIT || ret->kind == ARTIFACT_HG;
+    if (r == 0 && !repository)
         r = find_filename(ctx, rest, ret, e);
     if (r == 0 && buf_error(&out) < 0)
         r = err_set(e, -ERR_INVALID, "its query is too long");
@@ -391,7 +425,9 @@ parse_url(const void *ctx, const char *s, const char *force, const struct str_ma
         return r;
     ret->filename = str_or(ret->filename, "");
     ret->url = mem_printf(ctx, "%s://%s%.*s", scheme, rest, (int)out.len, (const char *)out.data);
-    return check_options(ret, e);
+    if (ret->kind == ARTIFACT_S3 || ret->kind == ARTIFACT_GCS)
+        r = artifact_object(ctx, scheme, rest, ret, e);
+    return r < 0 ? r : check_options(ret, e);
 }
 
 int
@@ -400,6 +436,7 @@ artifact_parse(const void *ctx, const char *source, const struct str_map *option
 {
     *ret = (struct artifact_source){.url = "", .subdir = "", .archive = "", .checksum = ""};
     ret->filename = ret->ref = ret->sshkey = ret->depth_text = "";
+    ret->object = (struct artifact_object){"", "", "", "", "", "", "", ""};
     int r = 0;
     for (const char *p = source; *p != '\0' && r == 0; p++)
         if ((unsigned char)*p <= ' ' || *p == 0x7f)
@@ -422,12 +459,7 @@ artifact_parse(const void *ctx, const char *source, const struct str_map *option
 int
 artifact_supported(const struct artifact_source *s, struct err *e)
 {
-    static const char *const names[] = {[ARTIFACT_S3] = "s3", [ARTIFACT_GCS] = "gcs"};
     switch (s->kind) {
-    case ARTIFACT_HTTP:
-    case ARTIFACT_GIT:
-    case ARTIFACT_HG:
-        return 0;
     case ARTIFACT_FILE:
         return err_set(e, -ERR_INVALID,
                        "download not supported for scheme 'file': \"%.200s\" needs http:// or "
@@ -438,9 +470,7 @@ artifact_supported(const struct artifact_source *s, struct err *e)
                                         "https://",
                        s->url);
     default:
-        return err_set(e, -ERR_INVALID, "sources of %s are not fetched yet (\"%.200s\"): serve an "
-                                        "archive of it over https",
-                       names[s->kind], s->url);
+        return 0;
     }
 }
 

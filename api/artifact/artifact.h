@@ -21,6 +21,16 @@ enum artifact_kind {
 
 enum { ARTIFACT_SOURCE_MAX = 8192, ARTIFACT_DEPTH_MAX = 64, ARTIFACT_NAME_MAX = 255 };
 
+/* An object of s3 or gcs, or all below its name. Texts are never NULL. */
+struct artifact_object {
+    const char *list; /* URL of its bucket, which tells what is in it */
+    const char *key;  /* its name there; "" or with "/" at the end: only what is below */
+    const char *region;
+    const char *id, *secret, *token; /* to sign with; id "": it is not signed */
+    const char *version;             /* or generation; "": the last */
+    const char *profile;
+};
+
 struct artifact_source { /* owned by the ctx of the call; texts are never NULL */
     enum artifact_kind kind;
     const char *url;      /* as it is sent: without force, subdir and our parameters */
@@ -32,11 +42,19 @@ struct artifact_source { /* owned by the ctx of the call; texts are never NULL *
     const char *sshkey;   /* private, as base64; "": none */
     const char *depth_text;
     int64_t depth; /* of a clone; 0: all of it */
+    struct artifact_object object;
 };
 
 /* `options` NULL: none. -ERR_INVALID. */
 int artifact_parse(const void *ctx, const char *source, const struct str_map *options,
                    struct artifact_source *ret, struct err *e);
+/* Undoes %XX, and + where `plus`. NULL: it is malformed, or hides a byte 0. */
+char *artifact_unescape(const void *ctx, const char *s, size_t n, bool plus);
+/* Writes all as %XX but letters, digits, "-._~" and what is in `kept`. */
+char *artifact_escape(const void *ctx, const char *s, const char *kept);
+/* Makes the URLs of an object's source: `scheme`://`rest`, which has neither query nor fragment. */
+int artifact_object(const void *ctx, const char *scheme, const char *rest,
+                    struct artifact_source *ret, struct err *e);
 /* Refuses, by name and with what helps, a source that is not fetched here. */
 int artifact_supported(const struct artifact_source *s, struct err *e);
 /* Reads "100GB", "512 MiB", "1000" as bytes; 0 is no limit (INT64_MAX). -ERR_INVALID. */

@@ -118,6 +118,12 @@ make_request(const void *ctx, struct task_runner *tr, const struct task_artifact
     ret->ref = s.ref;
     ret->depth = s.depth;
     ret->ssh_key = s.sshkey;
+    ret->list = s.object.list;
+    ret->key = s.object.key;
+    ret->region = s.object.region;
+    ret->key_id = s.object.id;
+    ret->key_secret = s.object.secret;
+    ret->key_token = s.object.token;
     return r;
 }
 
@@ -132,8 +138,13 @@ put_limits(const struct task_runner *tr, struct fetch_request *q, struct err *e)
                                                          : 4096;
     q->files_max = q->files_max > 0 ? q->files_max : INT64_MAX;
     q->idle_ms = (a->http_read_timeout > 0 ? a->http_read_timeout : 30 * 60 * NS_PER_S) / NS_PER_MS;
-    int64_t program = q->kind == ARTIFACT_HG ? a->hg_timeout : a->git_timeout;
-    q->program_ms = (program > 0 ? program : 30 * 60 * NS_PER_S) / NS_PER_MS;
+    const int64_t totals[] = {[ARTIFACT_GIT] = a->git_timeout,
+                              [ARTIFACT_HG] = a->hg_timeout,
+                              [ARTIFACT_S3] = a->s3_timeout,
+                              [ARTIFACT_GCS] = a->gcs_timeout};
+    int64_t total = q->kind < (int64_t)ARRAY_LEN(totals) ? totals[q->kind] : 0;
+    q->total_ms =
+        q->kind == ARTIFACT_HTTP ? 0 : (total > 0 ? total : FETCH_LEAST_MS * NS_PER_MS) / NS_PER_MS;
     int r = artifact_size(str_or(a->http_max_size, "100GB"), &q->bytes_max, e);
     return r == 0 ? artifact_size(str_or(a->decompression_size_limit, "100GB"), &q->unpacked_max, e)
                   : r;
@@ -165,7 +176,7 @@ artifact_next(struct artifact_hook *h)
     }
     bool clone = q.kind == ARTIFACT_GIT || q.kind == ARTIFACT_HG;
     int64_t most = q.idle_ms > FETCH_LEAST_MS ? q.idle_ms : FETCH_LEAST_MS;
-    most = most > q.program_ms ? most : q.program_ms;
+    most = most > q.total_ms ? most : q.total_ms;
     int64_t file = q.bytes_max > q.unpacked_max ? q.bytes_max : q.unpacked_max;
     const struct helper_request run = {.program = clone ? "clone" : "fetch",
                                        .network = true,

@@ -96,6 +96,52 @@ START_TEST(repositories_are_taken_apart)
 }
 END_TEST
 
+START_TEST(objects_are_taken_apart)
+{
+    static const struct {
+        const char *source, *k, *v;
+        enum artifact_kind kind;
+        const char *url, *list, *key, *region, *filename;
+    } rows[] = {
+        {"bucket.s3.amazonaws.com/a/key", NULL, NULL, ARTIFACT_S3,
+         "https://bucket.s3.us-east-1.amazonaws.com/a/key",
+         "https://bucket.s3.us-east-1.amazonaws.com/", "a/key", "us-east-1", "key"},
+        {"s3::https://s3-eu-west-1.amazonaws.com/bucket/k%20+:k", NULL, NULL, ARTIFACT_S3,
+         "https://bucket.s3.eu-west-1.amazonaws.com/k%20%2B%3Ak",
+         "https://bucket.s3.eu-west-1.amazonaws.com/", "k +:k", "eu-west-1", "k +:k"},
+        {"s3::https://s3.eu-west-1.amazonaws.com/a.b/k", NULL, NULL, ARTIFACT_S3,
+         "https://s3.eu-west-1.amazonaws.com/a.b/k", "https://s3.eu-west-1.amazonaws.com/a.b/", "k",
+         "eu-west-1", "k"},
+        {"s3::https://my.bucket.s3.eu-west-1.amazonaws.com/d/", NULL, NULL, ARTIFACT_S3,
+         "https://s3.eu-west-1.amazonaws.com/my.bucket/d/",
+         "https://s3.eu-west-1.amazonaws.com/my.bucket/", "d/", "eu-west-1", ""},
+        {"s3::http://minio:9000/b/k?region=here&version=1", NULL, NULL, ARTIFACT_S3,
+         "http://minio:9000/b/k?versionId=1", "http://minio:9000/b/", "k", "here", "k"},
+        {"s3::http://minio:9000/b", "region", "there", ARTIFACT_S3, "http://minio:9000/b/",
+         "http://minio:9000/b/", "", "there", "b"},
+        {"www.googleapis.com/storage/v1/b/o/p#12", NULL, NULL, ARTIFACT_GCS,
+         "https://storage.googleapis.com/b/o/p?generation=12", "https://storage.googleapis.com/b/",
+         "o/p", "", "p"},
+        {"gcs::http://fake:1/storage/v1/b/o", NULL, NULL, ARTIFACT_GCS, "http://fake:1/b/o",
+         "http://fake:1/b/", "o", "", "o"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        struct artifact_source s;
+        struct err e = ERR_INIT;
+        struct str_map m = options(ctx, rows[i].k, rows[i].v);
+        ck_assert_msg(artifact_parse(ctx, rows[i].source, &m, &s, &e) == 0, "%s", e.text);
+        ck_assert_int_eq(artifact_supported(&s, &e), 0);
+        ck_assert_int_eq(s.kind, rows[i].kind);
+        ck_assert_str_eq(s.url, rows[i].url);
+        ck_assert_str_eq(s.object.list, rows[i].list);
+        ck_assert_str_eq(s.object.key, rows[i].key);
+        ck_assert_str_eq(s.object.region, rows[i].region);
+        ck_assert_str_eq(s.filename, rows[i].filename);
+    }
+}
+END_TEST
+
 START_TEST(what_fetches_it_is_found)
 {
     static const struct {
@@ -103,8 +149,6 @@ START_TEST(what_fetches_it_is_found)
         enum artifact_kind kind;
         const char *why;
     } rows[] = {
-        {"bucket.s3.amazonaws.com/key", ARTIFACT_S3, "sources of s3"},
-        {"www.googleapis.com/storage/v1/b/o", ARTIFACT_GCS, "sources of gcs"},
         {"./here", ARTIFACT_FILE, "scheme 'file'"},
         {"file:///etc/passwd", ARTIFACT_FILE, "scheme 'file'"},
         {"file::/etc/passwd", ARTIFACT_FILE, "scheme 'file'"},
@@ -162,6 +206,16 @@ START_TEST(bad_sources_are_refused)
         "git::https://x/r?checksum=md5:0",
         "git::https://x/r//../y",
         "hg::ssh://x/y",
+        "s3::https://s3.amazonaws.com/",
+        "s3::https://x.amazonaws.com/b/k",
+        "s3::ftp://x/b/k",
+        "s3::http://x/b/k?region=A%20B",
+        "s3::http://x/b/k?aws_access_key_id=x",
+        "s3::http://x/b/k?aws_access_token=x",
+        "s3::http://x/b/k?aws_profile=x",
+        "gcs::https://www.googleapis.com/b/o",
+        "gcs::https://x/storage/v1/",
+        "s3::http://x/b/%zz",
     };
     for (size_t i = 1; i < ARRAY_LEN(rows); i++) {
         auto_mem void *ctx = mem_ctx("test");
@@ -283,5 +337,6 @@ START_TEST(suffixes_are_of_archives)
 END_TEST
 
 TEST_SUITE("artifact", a_source_is_taken_apart, repositories_are_taken_apart,
-           what_fetches_it_is_found, bad_sources_are_refused, a_destination_is_in_the_allocation,
-           sums_are_found, sizes_are_read, suffixes_are_of_archives)
+           objects_are_taken_apart, what_fetches_it_is_found, bad_sources_are_refused,
+           a_destination_is_in_the_allocation, sums_are_found, sizes_are_read,
+           suffixes_are_of_archives)

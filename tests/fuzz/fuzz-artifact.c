@@ -16,7 +16,7 @@ static void
 source(const void *ctx, const char *s)
 {
     struct artifact_source a, again;
-    if (artifact_parse(ctx, s, NULL, &a, NULL) < 0 || a.kind > ARTIFACT_HG)
+    if (artifact_parse(ctx, s, NULL, &a, NULL) < 0 || a.kind > ARTIFACT_GCS)
         return;
     ASSERT(a.ref[0] != '-' && strpbrk(a.ref, ":*?[\\ \n") == NULL && a.depth >= 0);
     ASSERT(str_prefix(a.url, "ssh://") == !str_empty(a.sshkey));
