@@ -13,10 +13,11 @@
 #include "common/duration.h"
 #include "common/fd.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 #include "fetch/reach.h"
 
-enum { REDIRECTS_MAX = 10, HEADERS_MAX = 1 << 20 };
+enum { REDIRECTS_MAX = 10, RESUMES_MAX = 16, HEADERS_MAX = 1 << 20, VALIDATOR_MAX = 256 };
 
 struct http_get {
     const struct http_wish *wish;
@@ -29,6 +30,13 @@ struct http_get {
     const char *next; /* where it is to be asked instead; owned by ctx; NULL: nowhere */
     int error;        /* of writing; positive errno */
     struct reach_name address;
+    CURL *c;
+    int64_t from;  /* first byte that was asked for; 0: all */
+    int64_t range; /* first byte that comes, as its headers say; -1: they do not */
+    bool begun;    /* the body of this response */
+    bool astray;   /* it is not the part that was asked for */
+    bool cut;      /* the rest may be asked for */
+    char told[VALIDATOR_MAX], validator[VALIDATOR_MAX]; /* of this response, of the file; or "" */
     int64_t until_ns; /* with wish->total_ms: the end of its time */
 };
 
@@ -44,11 +52,32 @@ open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
     return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
 
+/* Says where the body goes: behind what has come, or, where it is all of the file, in its place. */
+static bool
+begin_body(struct http_get *g)
+{
+    long status = 0;
+    (void)curl_easy_getinfo(g->c, CURLINFO_RESPONSE_CODE, &status);
+    g->begun = true;
+    if (status == 206 && g->range == g->from)
+        return true;
+    if (status == 206) {
+        g->astray = true;
+        return false;
+    }
+    memcpy(g->validator, g->told, sizeof(g->validator));
+    g->bytes = 0;
+    g->error = ftruncate(g->fd, 0) < 0 || lseek(g->fd, 0, SEEK_SET) < 0 ? errno : 0;
+    return g->error == 0;
+}
+
 static size_t
 take_body(char *p, size_t size, size_t n, void *arg)
 {
     struct http_get *g = arg;
     n *= size;
+    if (!g->begun && !begin_body(g))
+        return 0;
     if ((int64_t)n > g->wish->bytes_max - g->bytes) {
         g->too_large = true;
         return 0;
@@ -62,13 +91,39 @@ take_body(char *p, size_t size, size_t n, void *arg)
     return n;
 }
 
+static bool
+header_is(const char *p, size_t n, const char *begin)
+{
+    return n > strlen(begin) && strncasecmp(p, begin, strlen(begin)) == 0;
+}
+
+/* Lines that libcurl gives end with a newline. */
 static size_t
 take_header(char *p, size_t size, size_t n, void *arg)
 {
     struct http_get *g = arg;
-    (void)p;
-    g->header_bytes += (int64_t)(n * size);
-    return g->header_bytes > HEADERS_MAX ? 0 : n * size;
+    n *= size;
+    g->header_bytes += (int64_t)n;
+    if (header_is(p, n, "HTTP/")) {
+        g->told[0] = '\0';
+        g->range = -1;
+    } else if (header_is(p, n, "etag: \"") ||
+               (g->told[0] == '\0' && header_is(p, n, "last-modified: "))) {
+        const char *v = memchr(p, ' ', n);
+        size_t k = strcspn(v + 1, "\r\n");
+        if (k < VALIDATOR_MAX) {
+            memcpy(g->told, v + 1, k);
+            g->told[k] = '\0';
+        }
+    } else if (header_is(p, n, "content-range: bytes ")) {
+        char digits[24] = "";
+        const char *v = p + strlen("content-range: bytes ");
+        size_t k = strspn(v, "0123456789");
+        memcpy(digits, v, k < sizeof(digits) ? k : 0);
+        if (num_parse_i64(digits, &g->range) < 0)
+            g->range = -1;
+    }
+    return g->header_bytes > HEADERS_MAX ? 0 : n;
 }
 
 static int
@@ -81,6 +136,8 @@ http_explain(struct http_get *g, CURLcode code, const char *text, struct err *e)
                        "the body is larger than the limit of %lld bytes "
                        "(http_max_size)",
                        (long long)g->wish->bytes_max);
+    if (g->astray)
+        return err_set(e, -ERR_CORRUPT, "the server sent another part than was asked for");
     if (g->error != 0)
         return err_errno(e, g->error, "write what comes");
     if (g->refused)
@@ -191,11 +248,16 @@ get_once(const void *ctx, CURL *c, struct http_get *g, const char *url, bool wit
     long status = 0;
     const char *next = NULL;
     struct curl_slist *headers = with_headers ? make_headers(g->wish) : NULL;
-    if (ftruncate(g->fd, 0) < 0 || lseek(g->fd, 0, SEEK_SET) < 0)
-        return err_errno(e, errno, "empty the file");
-    g->bytes = 0;
+    g->from = g->cut ? g->bytes : 0;
+    g->range = -1;
+    g->begun = g->cut = false;
+    g->header_bytes = 0;
     curl_easy_reset(c);
     set_options(c, g, url, text);
+    if (g->from > 0) {
+        (void)curl_easy_setopt(c, CURLOPT_RANGE, mem_printf(ctx, "%lld-", (long long)g->from));
+        headers = curl_slist_append(headers, mem_printf(ctx, "If-Range: %s", g->validator));
+    }
     (void)curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
     if (!str_empty(g->wish->key_id))
         sign(c, g->wish);
@@ -204,6 +266,11 @@ get_once(const void *ctx, CURL *c, struct http_get *g, const char *url, bool wit
     (void)curl_easy_getinfo(c, CURLINFO_REDIRECT_URL, &next);
     g->next = next != NULL && code == CURLE_OK ? mem_strdup(ctx, next) : NULL;
     curl_slist_free_all(headers);
+    g->cut =
+        (code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR || code == CURLE_HTTP2_STREAM) &&
+        g->bytes > g->from && g->validator[0] != '\0';
+    if (code == CURLE_OK && !g->begun && (status == 200 || status == 206) && !begin_body(g))
+        code = CURLE_WRITE_ERROR; /* the body is empty */
     if (code != CURLE_OK)
         return http_explain(g, code, text, e);
     if (g->next != NULL && !str_empty(g->wish->key_id)) {
@@ -235,7 +302,8 @@ http_get(const struct http_wish *w, int fd, int64_t *ret_bytes, bool *final, str
     CURL *c = curl_easy_init();
     if (c == NULL)
         return err_set(e, -ERR_INTERNAL, "libcurl does not start");
-    int r = 0;
+    int r = 0, resumes = 0;
+    g.c = c;
     for (int i = 0; r == 0; i++) {
         if (i > REDIRECTS_MAX) {
             r = err_set(e, -ERR_LIMIT, "more than %d redirects", REDIRECTS_MAX);
@@ -244,6 +312,12 @@ http_get(const struct http_wish *w, int fd, int64_t *ret_bytes, bool *final, str
         r = get_once(ctx, c, &g, url, same_host(url, w->url), e);
         if (r < 0 && i > 0)
             err_prefix(e, "redirected to \"%.200s\"", url);
+        if (r < 0 && g.cut && resumes++ < RESUMES_MAX) {
+            err_clear(e);
+            r = 0;
+            i--;
+            continue;
+        }
         if (r < 0 || g.next == NULL)
             break;
         url = g.next;

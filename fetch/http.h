@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A download over HTTP or HTTPS. Redirects are followed within these two, at most ten; headers go
+ * A download over HTTP or HTTPS. A connection that is cut is made again, for the rest, as long as
+ * the server says by an ETag or a date that it is the same file, and each brings something. Redirects are followed within these two, at most ten; headers go
  * to the host of the first URL alone. No address is connected to that reach.h refuses.
  */
 #ifndef PADDOCK_FETCH_HTTP_H
