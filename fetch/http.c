@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From the socket up: answers to libcurl while a response comes (the address, the body's place, the
+ * headers), words for an error, a request, and in http_get() the loop over redirects and parts.
+ */
 #include "fetch/http.h"
 
 #include <curl/curl.h>
@@ -25,11 +29,10 @@ struct http_get {
     int64_t bytes;
     int64_t header_bytes;
     bool too_large;
-    bool refused;     /* the address */
+    struct err refused; /* why an address was, last */
     bool final;       /* no use in trying again */
     const char *next; /* where it is to be asked instead; owned by ctx; NULL: nowhere */
     int error;        /* of writing; positive errno */
-    struct reach_name address;
     CURL *c;
     int64_t from;  /* first byte that was asked for; 0: all */
     int64_t range; /* first byte that comes, as its headers say; -1: they do not */
@@ -45,8 +48,11 @@ open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
 {
     struct http_get *g = arg;
     (void)purpose;
-    if (reach_refused(&a->addr, &g->address)) {
-        g->refused = true;
+    struct reach_name name;
+    struct err e = ERR_INIT;
+    bool proxy = g->wish->policy != NULL && !str_empty(g->wish->policy->proxy);
+    if (!proxy && reach_address(g->wish->policy, &a->addr, &name, &e) < 0) {
+        g->refused = e;
         return CURL_SOCKET_BAD;
     }
     return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
@@ -129,7 +135,7 @@ take_header(char *p, size_t size, size_t n, void *arg)
 static int
 http_explain(struct http_get *g, CURLcode code, const char *text, struct err *e)
 {
-    g->final = g->too_large || g->refused || code == CURLE_UNSUPPORTED_PROTOCOL ||
+    g->final = g->too_large || g->refused.code != 0 || code == CURLE_UNSUPPORTED_PROTOCOL ||
                code == CURLE_URL_MALFORMAT;
     if (g->too_large)
         return err_set(e, -ERR_LIMIT,
@@ -140,8 +146,8 @@ http_explain(struct http_get *g, CURLcode code, const char *text, struct err *e)
         return err_set(e, -ERR_CORRUPT, "the server sent another part than was asked for");
     if (g->error != 0)
         return err_errno(e, g->error, "write what comes");
-    if (g->refused)
-        return reach_explain(&g->address, e);
+    if (g->refused.code != 0)
+        return err_set(e, g->refused.code, "%s", g->refused.text);
     if (code == CURLE_UNSUPPORTED_PROTOCOL)
         return err_set(e, -ERR_POLICY, "it leads to another scheme than http or https");
     if (code == CURLE_PARTIAL_FILE)
@@ -178,7 +184,7 @@ set_options(CURL *c, struct http_get *g, const char *url, char *text)
     (void)curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
     (void)curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
     (void)curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-    (void)curl_easy_setopt(c, CURLOPT_PROXY, "");
+    (void)curl_easy_setopt(c, CURLOPT_PROXY, w->policy != NULL ? str_or(w->policy->proxy, "") : "");
     (void)curl_easy_setopt(c, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     (void)curl_easy_setopt(c, CURLOPT_USERAGENT, "paddock/" PACKAGE_VERSION);
     (void)curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)REACH_CONNECT_MS);
@@ -218,7 +224,7 @@ make_headers(const struct http_wish *w)
 }
 
 static void
-sign(CURL *c, const struct http_wish *w)
+sign_request(CURL *c, const struct http_wish *w)
 {
     auto_mem void *tmp = mem_ctx("sign");
     (void)curl_easy_setopt(c, CURLOPT_AWS_SIGV4, mem_printf(tmp, "aws:amz:%s:s3", w->region));
@@ -237,6 +243,32 @@ find_code(int fd, char *out, size_t size)
     out[0] = '\0';
     if (end != NULL)
         (void)snprintf(out, size, " (%.*s)", (int)(end - p - 6 < 64 ? end - p - 6 : 64), p + 6);
+}
+
+/* Holds a URL to the operator's policy. What is none, or of another scheme, libcurl refuses. */
+static int
+judge_url(struct http_get *g, const char *url, struct err *e)
+{
+    CURLU *u = curl_url();
+    char *scheme = NULL, *host = NULL;
+    int r = 0;
+    if (u != NULL && curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK &&
+        curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+        curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK && host[0] != '\0') {
+        size_t n = strlen(host);
+        bool bracket = host[0] == '[' && host[n - 1] == ']';
+        if (bracket)
+            host[n - 1] = '\0';
+        if (strcasecmp(scheme, "http") == 0 || strcasecmp(scheme, "https") == 0)
+            r = reach_scheme(g->wish->policy, scheme, e);
+        if (r == 0)
+            r = reach_host(g->wish->policy, host + (bracket ? 1 : 0), e);
+    }
+    g->final = r < 0;
+    curl_free(scheme);
+    curl_free(host);
+    curl_url_cleanup(u);
+    return r;
 }
 
 /* Makes a request, and follows nothing. */
@@ -260,7 +292,7 @@ get_once(const void *ctx, CURL *c, struct http_get *g, const char *url, bool wit
     }
     (void)curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
     if (!str_empty(g->wish->key_id))
-        sign(c, g->wish);
+        sign_request(c, g->wish);
     CURLcode code = curl_easy_perform(c);
     (void)curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
     (void)curl_easy_getinfo(c, CURLINFO_REDIRECT_URL, &next);
@@ -309,7 +341,9 @@ http_get(const struct http_wish *w, int fd, int64_t *ret_bytes, bool *final, str
             r = err_set(e, -ERR_LIMIT, "more than %d redirects", REDIRECTS_MAX);
             break;
         }
-        r = get_once(ctx, c, &g, url, same_host(url, w->url), e);
+        r = judge_url(&g, url, e);
+        if (r == 0)
+            r = get_once(ctx, c, &g, url, same_host(url, w->url), e);
         if (r < 0 && i > 0)
             err_prefix(e, "redirected to \"%.200s\"", url);
         if (r < 0 && g.cut && resumes++ < RESUMES_MAX) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A download over HTTP or HTTPS. A connection that is cut is made again, for the rest, as long as
- * the server says by an ETag or a date that it is the same file, and each brings something. Redirects are followed within these two, at most ten; headers go
- * to the host of the first URL alone. No address is connected to that reach.h refuses.
+ * A download over HTTP or HTTPS. Redirects are followed within these two, at most ten; headers go
+ * to the host of the first URL alone. No URL and no address is asked that reach.h refuses. A cut
+ * connection is made again for the rest, if an ETag or a date names the file, and each brings some.
  */
 #ifndef PADDOCK_FETCH_HTTP_H
 #define PADDOCK_FETCH_HTTP_H
@@ -20,6 +20,7 @@ struct http_wish {
     int64_t bytes_max;
     int64_t idle_ms;  /* without a byte: given up */
     int64_t total_ms; /* of the whole; 0: any time */
+    const struct artifact_policy *policy; /* NULL: none */
     /* Signs it for s3; NULL or "": does not. Then nothing is followed: it would go unsigned. */
     const char *key_id, *key_secret, *key_token, *region;
 };

@@ -23,6 +23,7 @@
 #include "fetch/archive.h"
 #include "fetch/http.h"
 #include "fetch/place.h"
+#include "fetch/reach.h"
 #include "fetch/repo.h"
 #include "fetch/store.h"
 #include "fetch/sum.h"
@@ -62,6 +63,7 @@ base_wish(const struct fetch *f)
                               .bytes_max = q->bytes_max,
                               .idle_ms = q->idle_ms,
                               .total_ms = q->total_ms,
+                              .policy = q->policy,
                               .key_id = q->key_id,
                               .key_secret = q->key_secret,
                               .key_token = q->key_token,
@@ -229,6 +231,7 @@ fetch_repository(struct fetch *f, struct err *e)
                                 .depth = q->depth,
                                 .sshkey = str_or(q->ssh_key, ""),
                                 .insecure = q->insecure,
+                                .policy = q->policy,
                                 .bytes_max = q->bytes_max,
                                 .idle_ms = q->idle_ms,
                                 .total_ms = q->total_ms};
@@ -259,8 +262,11 @@ static int
 fetch_below(struct fetch *f, const char *prefix, struct err *e)
 {
     const struct http_wish http = base_wish(f);
-    const struct store_wish w = {
-        .http = &http, .list = f->q->list, .prefix = prefix, .files_max = f->q->files_max};
+    const struct store_wish w = {.http = &http,
+                                 .list = f->q->list,
+                                 .prefix = prefix,
+                                 .files_max = f->q->files_max,
+                                 .scratch = HELPER_FD_SCRATCH};
     int64_t files = 0;
     f->final = true;
     f->to = f->q->shared ? HELPER_FD_SHARED : HELPER_FD_TASK;
@@ -272,7 +278,7 @@ fetch_below(struct fetch *f, const char *prefix, struct err *e)
     auto_fd int tree = place_directory(HELPER_FD_SCRATCH, "tree", e);
     if (tree < 0)
         return tree;
-    int r = store_get(&w, HELPER_FD_SCRATCH, tree, &files, &f->bytes, &f->final, e);
+    int r = store_get(&w, tree, &files, &f->bytes, &f->final, e);
     if (r == 0 && files == 0)
         r = err_set(e, -ERR_NOT_FOUND, "there is no object below \"%.200s\"", prefix);
     auto_fd int part = -1;
@@ -294,6 +300,22 @@ is_below(const struct fetch_request *q)
            (str_empty(q->key) || str_suffix(q->key, "/") || str_eq(q->mode, "dir"));
 }
 
+/* The kind of the source, and what it is fetched over. */
+static int
+check_policy(struct fetch *f, struct err *e)
+{
+    static const char *const kinds[] = {
+        [ARTIFACT_GIT] = "git", [ARTIFACT_HG] = "hg", [ARTIFACT_S3] = "s3", [ARTIFACT_GCS] = "gcs"};
+    const struct fetch_request *q = f->q;
+    size_t kind = (size_t)q->kind, n = strcspn(str_or(q->source, ""), ":");
+    const char *own = kind < ARRAY_LEN(kinds) ? kinds[kind] : NULL;
+    int r = own != NULL ? reach_scheme(q->policy, own, e) : 0;
+    if (r == 0)
+        r = reach_scheme(q->policy, mem_strndup(f->ctx, str_or(q->source, ""), n), e);
+    f->final = r < 0;
+    return r;
+}
+
 static int
 fetch_run(struct fetch *f, struct err *e)
 {
@@ -301,6 +323,8 @@ fetch_run(struct fetch *f, struct err *e)
     const char *below =
         mem_printf(f->ctx, "%s%s", key, str_empty(key) || str_suffix(key, "/") ? "" : "/");
     f->name = str_or(f->q->filename, "");
+    if (check_policy(f, e) < 0)
+        return e->code;
     if (f->q->kind == ARTIFACT_GIT || f->q->kind == ARTIFACT_HG)
         return fetch_repository(f, e);
     if (is_below(f->q))

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The addresses that artifacts come from: none of a metadata service or another link-local one,
- * whatever name or redirect leads there. The judged address is the one to connect to.
+ * Where artifacts may come from, by the operator's policy: schemes and hosts of each URL that is
+ * asked for, and each address that is connected to. None is a metadata service's, or another
+ * link-local one, whatever name or redirect leads there. With a proxy of the operator's only that
+ * is connected to, and addresses are judged where a URL has one.
  */
 #ifndef PADDOCK_FETCH_REACH_H
 #define PADDOCK_FETCH_REACH_H
@@ -10,19 +12,36 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
+#include "api/api.h"
 #include "common/err.h"
 
-enum { REACH_CONNECT_MS = 30000 };
+enum { REACH_CONNECT_MS = 30000, REACH_HOST_MAX = 255 };
 
 struct reach_name { /* an address in digits */
     char text[INET6_ADDRSTRLEN];
 };
 
-bool reach_refused(const struct sockaddr *sa, struct reach_name *name);
-int reach_explain(const struct reach_name *name, struct err *e);
+struct reach_proxy {
+    char host[REACH_HOST_MAX + 1], port[8];
+    const char *user; /* "user:password", owned by ctx; NULL: none */
+};
+
+/* `p` is NULL below where there is no policy. A scheme may be a kind, too: "git". */
+int reach_scheme(const struct artifact_policy *p, const char *scheme, struct err *e);
+int reach_host(const struct artifact_policy *p, const char *host, struct err *e);
+/* Judges the address, and *name is its text. -ERR_POLICY. */
+int reach_address(const struct artifact_policy *p, const struct sockaddr *sa,
+                  struct reach_name *name, struct err *e);
 /* Finds the first address of the host that may be reached. -ERR_POLICY: there are others only. */
-int reach_lookup(const char *host, const char *port, struct reach_name *ret, struct err *e);
+int reach_lookup(const struct artifact_policy *p, const char *host, const char *port,
+                 struct reach_name *ret, struct err *e);
 /* Connects to the host. The fd, which does not block; -ERR_POLICY as above. */
-int reach_connect(const char *host, const char *port, struct err *e);
+int reach_connect(const struct artifact_policy *p, const char *host, const char *port,
+                  struct err *e);
+
+/* Takes the policy's proxy apart. False: there is none. */
+bool reach_proxy(const void *ctx, const struct artifact_policy *p, struct reach_proxy *ret);
+/* Connects to that. */
+int reach_connect_proxy(const struct reach_proxy *x, struct err *e);
 
 #endif

@@ -25,13 +25,17 @@
 #include "common/str.h"
 #include "fetch/reach.h"
 
-enum { HEAD_MAX = 64 * 1024, BLOCK = 64 * 1024, CONNECTIONS_MAX = 16, HOST_MAX = 255, WORD = 32 };
+enum { HEAD_MAX = 64 * 1024, BLOCK = 64 * 1024, CONNECTIONS_MAX = 16, WORD = 32 };
 
 struct relay {
     int fd;
     int64_t bytes_max, idle_ms;
     char url[96];
-    char word[128]; /* what Proxy-Authorization is to say */
+    const char *word; /* what Proxy-Authorization is to say */
+    const struct artifact_policy *policy;
+    bool has_proxy; /* the operator's, which all goes through */
+    struct reach_proxy proxy;
+    const char *proxy_word; /* what that is told; NULL: nothing */
     pthread_mutex_t lock;
     int64_t bytes;
     int connections;
@@ -43,7 +47,7 @@ struct conn {
     int client, server;
     char head[HEAD_MAX + 1];
     size_t n; /* bytes in head */
-    char host[HOST_MAX + 1], port[6];
+    char host[REACH_HOST_MAX + 1], port[6];
     const char *path; /* of a request that is no CONNECT */
 };
 
@@ -162,7 +166,7 @@ take_host(struct conn *c, const char *s, size_t n, const char *port)
         return false;
     size_t from = bracket ? 1 : 0, k = end != NULL ? (size_t)(end - s) - from : n;
     size_t rest = from + k + (bracket ? 1 : 0);
-    if (k == 0 || k > HOST_MAX)
+    if (k == 0 || k > REACH_HOST_MAX)
         return false;
     memcpy(c->host, s + from, k);
     c->host[k] = '\0';
@@ -196,17 +200,60 @@ conn_parse(struct conn *c)
     return take_host(c, from, (size_t)(target + 7 + host - from), "80");
 }
 
+static void
+put_proxy_word(const struct conn *c, struct buf *b)
+{
+    if (c->relay->proxy_word == NULL)
+        return;
+    buf_put(b, "Proxy-Authorization: ", strlen("Proxy-Authorization: "));
+    buf_put(b, c->relay->proxy_word, strlen(c->relay->proxy_word));
+    buf_put(b, "\r\n", 2);
+}
+
+/* Asks the operator's proxy for the tunnel, whose answer is the program's. */
+static bool
+conn_ask_proxy(struct conn *c)
+{
+    char text[2 * REACH_HOST_MAX + 64];
+    bool six = strchr(c->host, ':') != NULL;
+    int n = snprintf(text, sizeof(text), "CONNECT %s%s%s:%s HTTP/1.1\r\nHost: %s%s%s:%s\r\n",
+                     six ? "[" : "", c->host, six ? "]" : "", c->port, six ? "[" : "", c->host,
+                     six ? "]" : "", c->port);
+    auto_buf struct buf b = BUF_INIT(8192);
+    buf_put(&b, text, (size_t)n);
+    put_proxy_word(c, &b);
+    buf_put(&b, "\r\n", 2);
+    return buf_error(&b) == 0 && conn_send(c, c->server, (const char *)b.data, b.len);
+}
+
+/* Connects to where the program wants to. */
+static int
+conn_connect(struct conn *c, struct err *e)
+{
+    const struct relay *r = c->relay;
+    int rc = reach_scheme(r->policy, c->path != NULL ? "http" : "https", e);
+    if (rc < 0 || !r->has_proxy)
+        return rc < 0 ? rc : reach_connect(r->policy, c->host, c->port, e);
+    rc = reach_host(r->policy, c->host, e);
+    return rc < 0 ? rc : reach_connect_proxy(&r->proxy, e);
+}
+
 /* Sends the server the head as if there were no proxy, and what came behind it. */
 static bool
 conn_forward_head(struct conn *c, const char *end)
 {
     static const char *const own[] = {"Proxy-", "Connection:", "Keep-Alive:"};
     auto_buf struct buf b = BUF_INIT((size_t)2 * HEAD_MAX);
-    buf_put(&b, c->head, strcspn(c->head, " ") + 1);
-    if (*c->path != '/')
-        buf_putc(&b, '/');
-    buf_put(&b, c->path, strcspn(c->path, "\r\n"));
+    if (c->relay->has_proxy) { /* which is told the whole URL, as we are */
+        buf_put(&b, c->head, strcspn(c->head, "\r\n"));
+    } else {
+        buf_put(&b, c->head, strcspn(c->head, " ") + 1);
+        if (*c->path != '/')
+            buf_putc(&b, '/');
+        buf_put(&b, c->path, strcspn(c->path, "\r\n"));
+    }
     buf_put(&b, "\r\n", 2);
+    put_proxy_word(c, &b);
     for (const char *p = strstr(c->head, "\r\n") + 2; p < end;) {
         size_t n = strcspn(p, "\r\n");
         bool ours = false;
@@ -277,7 +324,7 @@ conn_serve(struct conn *c)
         conn_answer(c, "400 Bad Request");
         return;
     }
-    c->server = reach_connect(c->host, c->port, &e);
+    c->server = conn_connect(c, &e);
     if (c->server < 0) {
         relay_note(c->relay, &e);
         conn_answer(c, e.code == -ERR_POLICY ? "403 Forbidden" : "502 Bad Gateway");
@@ -285,8 +332,10 @@ conn_serve(struct conn *c)
     }
     static const char yes[] = "HTTP/1.1 200 Connection established\r\n\r\n";
     if (c->path != NULL ? conn_forward_head(c, end)
-                        : conn_send(c, c->client, yes, sizeof(yes) - 1) &&
-                              conn_send(c, c->server, end + 2, c->n - (size_t)(end + 2 - c->head)))
+        : c->relay->has_proxy
+            ? conn_ask_proxy(c)
+            : conn_send(c, c->client, yes, sizeof(yes) - 1) &&
+                  conn_send(c, c->server, end + 2, c->n - (size_t)(end + 2 - c->head)))
         conn_tunnel(c);
 }
 
@@ -335,6 +384,14 @@ relay_run(void *arg)
     }
 }
 
+static const char *
+basic_word(const void *ctx, const char *pair)
+{
+    auto_buf struct buf b = BUF_INIT(4096);
+    base64_encode(&b, pair, strlen(pair));
+    return mem_printf(ctx, "Basic %.*s", (int)b.len, (const char *)b.data);
+}
+
 static void
 choose_word(struct relay *r, unsigned port)
 {
@@ -343,20 +400,23 @@ choose_word(struct relay *r, unsigned port)
     rand_bytes(random, sizeof(random));
     for (size_t i = 0; i < sizeof(random); i++)
         (void)snprintf(hex + 2 * i, 3, "%02x", random[i]);
-    int n = snprintf(pair, sizeof(pair), "paddock:%s", hex);
-    auto_buf struct buf b = BUF_INIT(128);
-    base64_encode(&b, pair, (size_t)n);
-    (void)snprintf(r->word, sizeof(r->word), "Basic %.*s", (int)b.len, (const char *)b.data);
+    (void)snprintf(pair, sizeof(pair), "paddock:%s", hex);
+    r->word = basic_word(r, pair);
     (void)snprintf(r->url, sizeof(r->url), "http://%s@127.0.0.1:%u", pair, port);
 }
 
 struct relay *
-relay_start(const void *ctx, int64_t bytes_max, int64_t idle_ms, struct err *e)
+relay_start(const void *ctx, const struct artifact_policy *p, int64_t bytes_max, int64_t idle_ms,
+            struct err *e)
 {
     struct relay *r = mem_new(ctx, struct relay);
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t n = sizeof(a);
     pthread_t t;
+    r->policy = p;
+    r->has_proxy = reach_proxy(r, p, &r->proxy);
+    if (r->has_proxy && r->proxy.user != NULL)
+        r->proxy_word = basic_word(r, r->proxy.user);
     r->bytes_max = bytes_max;
     r->idle_ms = idle_ms < INT32_MAX ? idle_ms : INT32_MAX;
     (void)pthread_mutex_init(&r->lock, NULL);

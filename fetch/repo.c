@@ -101,7 +101,7 @@ use_ssh(struct repo *r, struct err *e)
     if (rc == 0 && base64_decode(r->w->sshkey, strlen(r->w->sshkey), key, &n) < 0)
         rc = err_set(e, -ERR_INVALID, "the option sshkey is no base64");
     if (rc == 0)
-        rc = reach_lookup(host, port, &address, e);
+        rc = reach_lookup(r->w->policy, host, port, &address, e);
     if (rc < 0)
         return rc;
     if (n > 0 && key[n - 1] != '\n')
@@ -260,7 +260,7 @@ repo_start(struct repo *r, int dir, struct err *e)
 {
     if (open_named(r, dir, e) < 0)
         return e->code;
-    r->relay = relay_start(r->ctx, r->w->bytes_max, r->w->idle_ms, e);
+    r->relay = relay_start(r->ctx, r->w->policy, r->w->bytes_max, r->w->idle_ms, e);
     if (r->relay == NULL)
         return e->code;
     put_env(r, "PATH", "/usr/local/bin:/usr/bin:/bin");

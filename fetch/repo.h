@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "api/api.h"
 #include "api/artifact/artifact.h"
 #include "common/err.h"
 
@@ -20,6 +21,7 @@ struct repo_wish {
     int64_t depth;   /* 0: all */
     const char *sshkey;
     bool insecure;
+    const struct artifact_policy *policy; /* NULL: none */
     int64_t bytes_max; /* of what comes */
     int64_t idle_ms;
     int64_t total_ms; /* for all of it */

@@ -20,7 +20,7 @@ enum { LIST_MAX = 8 << 20 };
 
 struct store {
     const struct store_wish *w;
-    int tree, scratch;
+    int tree;
     int64_t files, bytes;
     bool *final;
 };
@@ -83,13 +83,13 @@ get_page(const void *ctx, struct store *s, const char **next, struct err *e)
                          token != NULL ? artifact_escape(ctx, token, "") : "",
                          token != NULL ? "&" : "", artifact_escape(ctx, s->w->prefix, ""));
     one.bytes_max = LIST_MAX;
-    auto_fd int fd = openat(s->scratch, "list", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    auto_fd int fd = openat(s->w->scratch, "list", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return err_errno(e, errno, "make a file");
     int r = http_get(&one, fd, &bytes, s->final, e);
     if (r < 0)
         return err_prefix(e, "the list of the bucket");
-    r = file_read(ctx, s->scratch, "list", LIST_MAX, &text, NULL);
+    r = file_read(ctx, s->w->scratch, "list", LIST_MAX, &text, NULL);
     if (r < 0)
         return err_errno(e, -r, "read the list of the bucket");
     const char *p = text;
@@ -104,10 +104,10 @@ get_page(const void *ctx, struct store *s, const char **next, struct err *e)
 }
 
 int
-store_get(const struct store_wish *w, int scratch, int tree, int64_t *ret_files, int64_t *ret_bytes,
-          bool *final, struct err *e)
+store_get(const struct store_wish *w, int tree, int64_t *ret_files, int64_t *ret_bytes, bool *final,
+          struct err *e)
 {
-    struct store s = {.w = w, .tree = tree, .scratch = scratch, .final = final};
+    struct store s = {.w = w, .tree = tree, .final = final};
     auto_mem char *token = NULL;
     const char *next = NULL;
     int r = 0;

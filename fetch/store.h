@@ -12,10 +12,11 @@ struct store_wish {
     const char *list;             /* URL of the bucket, with "/" at the end */
     const char *prefix;           /* "" or with "/" at the end */
     int64_t files_max;
+    int scratch; /* directory where lists are put on the way */
 };
 
-/* Into the directory `tree`; `scratch` is where lists are put on the way. *ret_files may be 0. */
-int store_get(const struct store_wish *w, int scratch, int tree, int64_t *ret_files,
-              int64_t *ret_bytes, bool *final, struct err *e);
+/* Into the directory `tree`. *ret_files may be 0. */
+int store_get(const struct store_wish *w, int tree, int64_t *ret_files, int64_t *ret_bytes,
+              bool *final, struct err *e);
 
 #endif

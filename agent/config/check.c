@@ -20,6 +20,7 @@
 #include "api/terms.h"
 #include "common/duration.h"
 #include "common/log.h"
+#include "common/netrule.h"
 #include "common/num.h"
 #include "common/str.h"
 
@@ -252,6 +253,31 @@ check_options(const struct str_map *options, struct err *e)
 }
 
 static int
+check_artifact_policy(const struct artifact_policy *p, struct err *e)
+{
+    static const char *const schemes[] = {"http", "https", "ssh", "git", "hg", "s3", "gcs", NULL};
+    const struct {
+        const char *name;
+        const struct str_list *rules;
+    } lists[] = {{"allow", &p->allow}, {"deny", &p->deny}};
+    struct netrule rule;
+    for (size_t i = 0; i < p->schemes.n; i++)
+        if (!str_is_one(p->schemes.v[i], schemes))
+            return err_set(e, -ERR_INVALID,
+                           "client.artifact.policy.schemes: \"%.32s\" is none of http, https, ssh, "
+                           "git, hg, s3, gcs",
+                           p->schemes.v[i]);
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        for (size_t k = 0; k < lists[i].rules->n; k++)
+            if (netrule_parse(lists[i].rules->v[k], &rule, e) < 0)
+                return err_prefix(e, "client.artifact.policy.%s", lists[i].name);
+    if (!str_empty(p->proxy) && !str_prefix(p->proxy, "http://"))
+        return err_set(e, -ERR_INVALID,
+                       "client.artifact.policy.proxy is not http://[user:password@]host:port");
+    return 0;
+}
+
+static int
 check_artifact(const struct agent_artifact *a, struct err *e)
 {
     int64_t v;
@@ -271,7 +297,7 @@ check_artifact(const struct agent_artifact *a, struct err *e)
     if (!str_empty(a->decompression_size_limit) &&
         artifact_size(a->decompression_size_limit, &v, e) < 0)
         return err_prefix(e, "client.artifact.decompression_size_limit");
-    return 0;
+    return a->policy != NULL ? check_artifact_policy(a->policy, e) : 0;
 }
 
 static int

@@ -134,6 +134,7 @@ put_limits(const struct task_runner *tr, struct fetch_request *q, struct err *e)
     static const struct agent_artifact none;
     const struct agent_client *c = tr->ar->g->cfg.agent;
     const struct agent_artifact *a = c != NULL && c->artifact != NULL ? c->artifact : &none;
+    q->policy = a->policy;
     q->files_max = a->decompression_file_count_limit.set ? a->decompression_file_count_limit.v
                                                          : 4096;
     q->files_max = q->files_max > 0 ? q->files_max : INT64_MAX;
