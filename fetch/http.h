@@ -18,8 +18,8 @@ struct http_wish {
     const struct str_map *headers; /* NULL: none */
     bool insecure;                 /* any certificate will do */
     int64_t bytes_max;
-    int64_t idle_ms;  /* without a byte: given up */
-    int64_t total_ms; /* of the whole; 0: any time */
+    int64_t idle_ms;                      /* without a byte: given up */
+    int64_t total_ms;                     /* of the whole; 0: any time */
     const struct artifact_policy *policy; /* NULL: none */
     /* Signs it for s3; NULL or "": does not. Then nothing is followed: it would go unsigned. */
     const char *key_id, *key_secret, *key_token, *region;

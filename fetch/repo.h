@@ -22,7 +22,7 @@ struct repo_wish {
     const char *sshkey;
     bool insecure;
     const struct artifact_policy *policy; /* NULL: none */
-    int64_t bytes_max; /* of what comes */
+    int64_t bytes_max;                    /* of what comes */
     int64_t idle_ms;
     int64_t total_ms; /* for all of it */
 };
