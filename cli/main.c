@@ -92,7 +92,6 @@ of_nomad(const char *name)
                                         "monitor",
                                         "namespace",
                                         "node identity",
-                                        "node intro",
                                         "node pool",
                                         "operator autopilot",
                                         "operator client-state",

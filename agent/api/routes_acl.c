@@ -61,6 +61,23 @@ policy_put(struct request *a)
     acl_call(a, RPC_ACL_UPSERT_POLICIES, req, acl_written);
 }
 
+/* --- introductions of nodes --- */
+
+static void
+introduction_made(struct request *a, const void *resp)
+{
+    reply_json(a, &type_introduction_response, resp);
+}
+
+static void
+introduction_put(struct request *a)
+{
+    struct introduction_request *req = request_body(a, &type_introduction_request, true);
+
+    if (req != NULL)
+        acl_call(a, RPC_ACL_CREATE_INTRODUCTION, req, introduction_made);
+}
+
 static void
 policy_self(struct request *a)
 {
@@ -280,6 +297,8 @@ const struct route routes_acl[] = {
     {VERB_GET, "/v1/acl/policy/self", NULL, policy_self, RPC_ACL_LIST_POLICIES, BY_SERVER},
     {VERB_WRITE, "/v1/acl/policy/", "", policy_put, RPC_ACL_UPSERT_POLICIES, BY_SERVER},
     {VERB_DELETE, "/v1/acl/policy/", "", acl_delete, RPC_ACL_DELETE_POLICIES, BY_SERVER},
+    {VERB_WRITE, "/v1/acl/identity/client-introduction-token", NULL, introduction_put,
+     RPC_ACL_CREATE_INTRODUCTION, BY_SERVER},
     {VERB_WRITE, "/v1/acl/token", NULL, token_put, RPC_ACL_UPSERT_TOKENS, BY_SERVER},
     {VERB_GET, "/v1/acl/token/self", NULL, token_self, RPC_ACL_WHO_AM_I, BY_SERVER},
     {VERB_WRITE, "/v1/acl/token/onetime", NULL, one_time_put, RPC_ACL_UPSERT_ONE_TIME, BY_SERVER},

@@ -42,7 +42,6 @@ static const struct {
     {VERB_ANY, "/v1/volume", "", "a volume"},
     {VERB_ANY, "/v1/plugin", "", "a plugin for volumes"},
     {VERB_ANY, "/v1/acl/oidc/", "", "logging in by OIDC (a method of type JWT takes its tokens)"},
-    {VERB_ANY, "/v1/acl/identity/", "", "an identity of nodes"},
     /* Enterprise */
     {VERB_ANY, "/v1/sentinel/", "", NULL},
     {VERB_ANY, "/v1/recommendation", "", NULL},

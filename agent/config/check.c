@@ -436,6 +436,22 @@ check_cluster(const struct agent_config *c, struct err *e)
 }
 
 static int
+check_introduction(const struct agent_introduction *c, struct err *e)
+{
+    if (c == NULL)
+        return 0;
+    if (!STR_ONE_OF(c->enforcement, "none", "warn", "strict"))
+        return err_set(e, -ERR_INVALID,
+                       "server.client_introduction: enforcement \"%s\" is not none, warn or strict",
+                       c->enforcement);
+    if (c->default_identity_ttl < NS_PER_S || c->max_identity_ttl < c->default_identity_ttl)
+        return err_set(e, -ERR_INVALID,
+                       "server.client_introduction: default_identity_ttl is a second or more, and "
+                       "max_identity_ttl no less");
+    return 0;
+}
+
+static int
 check_server(struct looking *k)
 {
     const struct agent_server *s = k->c->server;
@@ -449,6 +465,8 @@ check_server(struct looking *k)
         return err_set(e, -ERR_INVALID, "server.bootstrap_expect must be 0, 1, 3, 5 or 7");
     if (s->retry_max_attempts < 0 || s->server_join->retry_max_attempts < 0)
         return err_set(e, -ERR_INVALID, "server.server_join.retry_max is negative: 0 is no end");
+    if (check_introduction(s->client_introduction, e) < 0)
+        return e->code;
     if (s->bootstrap_expect == 1 && s->non_voting_server)
         return err_set(
             e, -ERR_INVALID,

@@ -1,16 +1,29 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Registration, and heartbeats behind it. First the heartbeats, then the wait for the first answer
+ * of a server, the registration, and at the end who starts and stops them.
+ */
 #include "client/node/register.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
 
 #include "api/terms.h"
 #include "client/node/node.h"
 #include "common/clock.h"
 #include "common/duration.h"
+#include "common/fd.h"
 #include "common/log.h"
+#include "common/mem.h"
 #include "common/random.h"
 
+#define INTRODUCTION_FILE "intro_token.jwt"
+
 enum {
+    INTRODUCTION_MAX = 8192,
     HEARTBEAT_WAIT_MS = 5000,
-    RETRY_PART = 8, /* of a TTL, which is long where there are many nodes */
+    RETRY_PART = 8,         /* of a TTL, which is long where there are many nodes */
     TTL_UNHEARD_MS = 10000, /* the least that servers give by default */
     LEADERLESS_MAX =
         2 /* an election takes less than that; a server that is cut off has none for long */
@@ -226,6 +239,25 @@ on_registered(void *arg, const struct err *e, const void *resp)
     hold_release(&r->g->hold);
 }
 
+/* Reads the token that introduces this node, until a server knows the node. The operator may put
+ * the file here while servers refuse. NULL: there is none. */
+static const char *
+register_introduction(const void *ctx, const struct registration *r)
+{
+    char *text = NULL;
+    if (r->registered)
+        return NULL;
+    const char *path = mem_printf(ctx, "%s/" INTRODUCTION_FILE, r->g->cfg.state_dir);
+    int rc = file_read(ctx, AT_FDCWD, path, INTRODUCTION_MAX, &text, NULL);
+    if (rc < 0 && rc != -ENOENT)
+        log_warn("client", "the introduction of this node cannot be read", "path", path, "error",
+                 err_name(rc), NULL);
+    if (rc < 0)
+        return NULL;
+    text[strcspn(text, " \r\n\t")] = '\0';
+    return text;
+}
+
 static void
 send_register(struct registration *r)
 {
@@ -236,7 +268,9 @@ send_register(struct registration *r)
     timer_stop(r->heartbeat_timer);
     r->heartbeat_timer = NULL;
     const struct rpc_envelope env = ground_proof(r->g);
-    struct node_register_request req = {.node = r->g->node};
+    auto_mem void *tmp = mem_ctx("register");
+    struct node_register_request req = {.node = r->g->node,
+                                        .introduction = register_introduction(tmp, r)};
     struct rpc_request q = {RPC_NODE_REGISTER, &req, &env, 0};
     hold_take(&r->g->hold);
     r->register_sent_ns = clock_boot_ns();

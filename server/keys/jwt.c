@@ -50,12 +50,15 @@ put_claims(const void *ctx, struct buf *b, const struct jwt_claims *c)
     put_text(b, "jti", c->id);
     put_text(b, "iss", c->issuer);
     put_text(b, "sub",
-             mem_printf(ctx, "%s:%s:%s:%s:%s:%s", c->region, c->namespace, c->job, c->group,
-                        c->task, c->identity));
+             c->subject != NULL ? c->subject
+                                : mem_printf(ctx, "%s:%s:%s:%s:%s:%s", c->region, c->namespace,
+                                             c->job, c->group, c->task, c->identity));
     put_text(b, "nomad_namespace", c->namespace);
     put_text(b, "nomad_job_id", c->job);
     put_text(b, "nomad_allocation_id", c->alloc);
     put_text(b, "nomad_task", c->task);
+    put_text(b, "nomad_node_name", c->node_name);
+    put_text(b, "nomad_node_pool", c->node_pool);
     for (size_t i = 0; c->extra != NULL && i < c->extra->n; i++) {
         buf_puts(b, i == 0 ? ",\"extra_claims\":{" : ",");
         json_put_string(b, c->extra->v[i].k, strlen(c->extra->v[i].k));
@@ -161,6 +164,9 @@ jwt_open(const void *ctx, struct state_txn *t, const char *token, int64_t now_s,
                                .namespace = p->nomad_namespace,
                                .job = p->nomad_job_id,
                                .task = p->nomad_task,
-                               .alloc = p->nomad_allocation_id};
+                               .alloc = p->nomad_allocation_id,
+                               .subject = p->sub,
+                               .node_name = p->nomad_node_name,
+                               .node_pool = p->nomad_node_pool};
     return 0;
 }

@@ -21,6 +21,8 @@ struct jwt_claims {
     const char *id, *issuer;
     const char *region, *namespace, *job, *group, *task, *alloc; /* who it is of */
     const char *identity;                                        /* its name */
+    const char *subject;               /* in place of them, of what is no task's; NULL */
+    const char *node_name, *node_pool; /* of the introduction of a node */
     const struct str_map *extra;                                 /* NULL: none */
 };
 

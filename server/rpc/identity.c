@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Identities of tasks: signed when a node asks for those of its own allocations, and nowhere
- * stored. And what others need to check them.
+ * stored. First the claims and their signing, then introductions of nodes, tokens of the same kind,
+ * and at the end what others need to check them.
  */
 #include "server/rpc/identity.h"
 
 #include <string.h>
 
+#include "api/pool.h"
 #include "api/terms.h"
 #include "common/duration.h"
+#include "common/log.h"
 #include "common/mem.h"
 #include "server/call/caller.h"
 #include "server/keys/jwt.h"
@@ -164,6 +167,7 @@ identity_sign(struct read *r, struct state_txn *t, const struct key *k,
     const struct workload_identity *w = identity_of(o->task, name);
     char id[UUID_TEXT];
 
+    ASSERT(o->alloc != NULL && o->task != NULL); /* own_find() */
     if (w == NULL) {
         identity_reject(resp, q, "identity not found");
         return;
@@ -223,6 +227,114 @@ sign_run(struct read *r, struct state_txn *t, struct err *e)
 
 const struct read_row read_alloc_sign_identities = {.tables = STATE_BIT(STATE_ROOT_KEYS),
                                                     .run = sign_run};
+
+/* --- introductions of nodes that are new --- */
+
+#define INTRODUCTION "node-introduction:"
+
+static const struct agent_introduction *
+introduction_config(struct server *s)
+{
+    static const struct agent_introduction usual = {"warn", 300 * NS_PER_S, 1800 * NS_PER_S};
+    const struct agent_introduction *c = server_cfg(s)->agent->client_introduction;
+
+    return c != NULL ? c : &usual;
+}
+
+/* The time that is asked for: a text, or nanoseconds. */
+static int
+introduction_ttl(struct read *r, const struct value *v, int64_t *ret, struct err *e)
+{
+    const struct agent_introduction *c = introduction_config(r->s);
+    bool none = v == NULL || v->kind == VALUE_NULL || (v->kind == VALUE_INT && v->i == 0) ||
+                (v->kind == VALUE_STRING && v->str.n == 0);
+    int64_t ttl = none ? c->default_identity_ttl : v->kind == VALUE_INT ? v->i : 0;
+
+    if (!none && v->kind == VALUE_STRING && duration_parse(v->str.s, &ttl) < 0)
+        ttl = 0;
+    if (ttl < NS_PER_S)
+        return err_set(e, -ERR_INVALID, "TTL is no duration of a second or more");
+    *ret = ttl < c->max_identity_ttl ? ttl : c->max_identity_ttl;
+    return 0;
+}
+
+static int
+introduction_run(struct read *r, struct state_txn *t, struct err *e)
+{
+    static const char *const audience[] = {JWT_AUDIENCE};
+    const struct introduction_request *q = r->req;
+    const struct server_config *cfg = server_cfg(r->s);
+    const char *pool = str_or(q->node_pool, POOL_DEFAULT);
+    int64_t now = env_wall_ns(server_env(r->s)) / NS_PER_S, ttl;
+    char id[UUID_TEXT];
+
+    if (codec_check(&type_introduction_request, q, e) < 0 || pool_check_name(pool, e) < 0 ||
+        introduction_ttl(r, q->ttl, &ttl, e) < 0)
+        return e->code;
+    if (strpbrk(str_or(q->node_name, ""), ":/") != NULL)
+        return err_set(e, -ERR_INVALID, "NodeName is no name of a node");
+    struct key *k = keys_active(server_keys(r->s), t, e);
+    if (k == NULL)
+        return e->code;
+    const struct jwt_claims c = {.audience = {(const char **)(uintptr_t)audience, 1},
+                                 .issued = now,
+                                 .expires = now + ttl / NS_PER_S,
+                                 .id = env_id(server_env(r->s), id),
+                                 .issuer = cfg->agent->oidc_issuer,
+                                 .subject = mem_printf(r->ctx, INTRODUCTION "%s:%s:%s:default",
+                                                       cfg->region, pool, str_or(q->node_name, "")),
+                                 .node_name = q->node_name,
+                                 .node_pool = pool};
+    struct introduction_response *resp = read_resp(r);
+    resp->jwt = jwt_sign(resp, k, &c);
+    key_unref(k);
+    jwt_signed();
+    r->index = state_index(t, r->row->tables);
+    return 0;
+}
+
+const struct read_row read_acl_create_introduction = {.tables = STATE_BIT(STATE_ROOT_KEYS),
+                                                      .run = introduction_run};
+
+/* Says why a token that is there is none for the node; NULL: it is. */
+static const char *
+introduction_wrong(struct server *s, struct state_txn *t, const struct node *n, const char *token)
+{
+    auto_mem void *tmp = mem_ctx("introduction");
+    int64_t now = env_wall_ns(server_env(s)) / NS_PER_S;
+    const char *own = mem_printf(tmp, INTRODUCTION "%s:", server_cfg(s)->region);
+    struct jwt_claims c;
+
+    if (jwt_open(tmp, t, token, now, &c) < 0 || !str_prefix(str_or(c.subject, ""), own))
+        return "it is none of this region's, or its time is over";
+    if (!str_eq(c.node_pool, n->node_pool))
+        return "it is for another node pool";
+    if (!str_empty(c.node_name) && !str_eq(c.node_name, n->name))
+        return "it is for a node of another name";
+    return NULL;
+}
+
+int
+introduction_check(struct server *s, struct state_txn *t, const struct node *n, const char *token,
+                   struct err *e)
+{
+    const char *enforcement = introduction_config(s)->enforcement;
+    const char *wrong = str_empty(token) ? NULL : introduction_wrong(s, t, n, token);
+
+    if (wrong != NULL)
+        return err_set(e, -ERR_FORBIDDEN, "the introduction of node \"%.128s\": %s", n->name,
+                       wrong);
+    if (!str_empty(token) || str_eq(enforcement, "none"))
+        return 0;
+    if (str_eq(enforcement, "strict"))
+        return err_set(e, -ERR_FORBIDDEN,
+                       "node \"%.128s\" is new and has no introduction: put what `paddock node "
+                       "intro create` says into intro_token.jwt of its client's state_dir",
+                       n->name);
+    log_warn("server", "a node that is new registers without an introduction", "node_id", n->id,
+             "name", n->name, NULL);
+    return 0;
+}
 
 /* --- for those who check them --- */
 

@@ -18,4 +18,9 @@ struct own {
 int own_find(struct read *r, struct state_txn *t, const char *alloc_id, const char *task,
              struct own *ret, struct err *e);
 
+/* Looks at the introduction of a new node, "" or NULL: none, before the node is registered.
+ * -ERR_FORBIDDEN. */
+int introduction_check(struct server *s, struct state_txn *t, const struct node *n,
+                       const char *token, struct err *e);
+
 #endif

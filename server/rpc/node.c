@@ -11,6 +11,7 @@
 #include "common/uuid.h"
 #include "server/call/method.h"
 #include "server/leader/leader.h"
+#include "server/rpc/identity.h"
 #include "server/sched/compare/class.h"
 
 /* Fills in what every node write answers beside its own. */
@@ -89,6 +90,9 @@ prepare_register(struct write *w, struct state_txn *t, struct err *e)
     const struct server_config *cfg = server_cfg(w->s);
     bool elsewhere = !str_eq(cfg->authoritative_region, cfg->region);
     if (elsewhere && endpoint_objects_there(t, e) < 0)
+        return e->code;
+    if (state_node(t, w->ctx, n->id) == NULL &&
+        introduction_check(w->s, t, n, req->introduction, e) < 0)
         return e->code;
     n->computed_class = mem_strdup(w->ctx, class_name(n, class));
     struct intent_node_register *nr = mem_new(w->ctx, struct intent_node_register);
