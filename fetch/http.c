@@ -19,6 +19,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "fetch/progress.h"
 #include "fetch/reach.h"
 
 enum { REDIRECTS_MAX = 10, RESUMES_MAX = 16, HEADERS_MAX = 1 << 20, VALIDATOR_MAX = 256 };
@@ -94,6 +95,9 @@ take_body(char *p, size_t size, size_t n, void *arg)
         return 0;
     }
     g->bytes += (int64_t)n;
+    curl_off_t rest = 0;
+    (void)curl_easy_getinfo(g->c, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &rest);
+    progress_tell(g->bytes, rest > 0 ? g->from + rest : 0);
     return n;
 }
 

@@ -23,6 +23,7 @@
 #include "common/mem.h"
 #include "common/random.h"
 #include "common/str.h"
+#include "fetch/progress.h"
 #include "fetch/reach.h"
 
 enum { HEAD_MAX = 64 * 1024, BLOCK = 64 * 1024, CONNECTIONS_MAX = 16, WORD = 32 };
@@ -67,6 +68,7 @@ relay_count(struct relay *r, size_t n)
     (void)pthread_mutex_lock(&r->lock);
     bool fits = (int64_t)n <= r->bytes_max - r->bytes;
     r->bytes += fits ? (int64_t)n : 0;
+    progress_tell(r->bytes, 0);
     (void)pthread_mutex_unlock(&r->lock);
     if (!fits) {
         (void)err_set(&e, -ERR_LIMIT,

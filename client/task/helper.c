@@ -29,7 +29,11 @@ struct helper { /* a talloc context */
     helper_done *done;
     void *arg;
     int talk, exit; /* -1 */
+    helper_note *note; /* NULL: nobody wants to know */
+    uint8_t *last;     /* packet of the program's */
+    size_t n_last;
     struct watch *watch; /* of exit */
+    struct watch *talk_watch;
     struct timer *again;
     struct helper *next; /* of those that wait for their turn */
     bool waiting;        /* ... it is one of them */
@@ -43,6 +47,7 @@ static void
 helper_close(struct helper *h)
 {
     watch_stop(TAKE(h->watch));
+    watch_stop(TAKE(h->talk_watch));
     fd_close(&h->talk);
     fd_close(&h->exit);
 }
@@ -121,6 +126,32 @@ helper_explain(const struct helper_end *x, const struct helper_request *q, struc
                 q->program, x->code);
 }
 
+/* Keeps the next packet. False: there is none now. */
+static bool
+take_packet(struct helper *h)
+{
+    auto_mem void *tmp = mem_ctx("packet");
+    uint8_t *p = mem_array(tmp, uint8_t, HELPER_REPORT_MAX);
+    ssize_t n = recv(h->talk, p, HELPER_REPORT_MAX, MSG_DONTWAIT);
+    if (n <= 0)
+        return false;
+    mem_free(h->last);
+    h->last = mem_dup(h, p, (size_t)n);
+    h->n_last = (size_t)n;
+    return true;
+}
+
+static void
+on_talk(void *arg, int fd, unsigned events)
+{
+    struct helper *h = arg;
+    (void)fd, (void)events;
+    if (take_packet(h))
+        h->note(h->arg, h->last, h->n_last);
+    else /* it has closed its end; spurious readiness is no loss */
+        watch_stop(TAKE(h->talk_watch));
+}
+
 static void
 on_exit_told(void *arg, int fd, unsigned events)
 {
@@ -136,11 +167,10 @@ on_exit_told(void *arg, int fd, unsigned events)
         return;
     }
     x.step[sizeof(x.step) - 1] = '\0';
-    auto_mem void *tmp = mem_ctx("report");
-    uint8_t *p = mem_array(tmp, uint8_t, HELPER_REPORT_MAX);
-    ssize_t k = recv(h->talk, p, HELPER_REPORT_MAX, MSG_DONTWAIT);
-    if (x.cause == HELPER_ENDED && x.signal == 0 && x.code == 0 && k > 0) {
-        helper_tell(h, NULL, p, (size_t)k);
+    while (take_packet(h)) /* the report is the last one */
+        ;
+    if (x.cause == HELPER_ENDED && x.signal == 0 && x.code == 0 && h->n_last > 0) {
+        helper_tell(h, NULL, h->last, h->n_last);
         return;
     }
     helper_explain(&x, h->request, &e);
@@ -168,7 +198,11 @@ helper_begin(struct helper *h, struct warden_reply *r, struct err *e)
                                         : packet_send(h->talk, h->packet, h->n, NULL, 0);
     if (sent < 0 && sent != -EPIPE)
         return err_errno(e, -sent, "send the helper its request");
+    mem_free(h->last); /* of an attempt that the warden's end cut off */
+    h->n_last = 0;
     h->watch = watch_fd(h->g->loop, h->exit, WATCH_READ, on_exit_told, h);
+    if (h->note != NULL)
+        h->talk_watch = watch_fd(h->g->loop, h->talk, WATCH_READ, on_talk, h);
     return h->watch == NULL ? err_set(e, -ERR_INTERNAL, "the helper cannot be watched") : 0;
 }
 
@@ -220,6 +254,12 @@ helper_run(struct task_runner *tr, const struct helper_request *q, const void *p
     h->waiting = true;
     helper_next(h->g);
     return h;
+}
+
+void
+helper_follow(struct helper *h, helper_note *note)
+{
+    h->note = note;
 }
 
 void

@@ -18,6 +18,10 @@ typedef void helper_done(void *arg, const struct err *e, const void *p, size_t n
 /* Copies `h` and the packet. Later `done`, once, unless helper_cancel() was called before. */
 struct helper *helper_run(struct task_runner *tr, const struct helper_request *h, const void *p,
                           size_t n, helper_done *done, void *arg);
+/* Has the program's packets before its report told to `note`, with the argument of `done`; the
+ * report may be, too. */
+typedef void helper_note(void *arg, const void *p, size_t n);
+void helper_follow(struct helper *h, helper_note *note);
 /* Has the program killed. NULL: nothing. */
 void helper_cancel(struct helper *h);
 

@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/num.h"
 #include "common/str.h"
 
 enum {
@@ -80,6 +81,31 @@ on_fetched(void *arg, const struct err *e, const void *p, size_t n)
              "bytes", LOG_I64(report->bytes), NULL);
     h->at++;
     artifact_next(h);
+}
+
+/* "Downloading x: 1.2 GiB of 3 GiB", in the event that told of the beginning. */
+static void
+on_progress(void *arg, const void *p, size_t n)
+{
+    struct artifact_hook *h = arg;
+    struct task_runner *tr = h->tr;
+    auto_mem void *tmp = mem_ctx("progress");
+    char got[SIZE_TEXT], all[SIZE_TEXT];
+    void *v = NULL;
+    if (mp_decode(tmp, &type_fetch_report, SLICE(p, n), BUDGET(FETCH_REQUEST_MAX), &v, NULL) < 0)
+        return;
+    const struct fetch_report *report = v;
+    if (!report->progress || report->bytes < 0)
+        return;
+    bool known = report->total >= report->bytes;
+    char *text = mem_printf(tmp, "Client is downloading artifacts: \"%.300s\": %s%s%s",
+                            shown_source(tmp, tr->task->artifacts.v[h->at]),
+                            size_format((uint64_t)report->bytes, got), known ? " of " : "",
+                            known ? size_format((uint64_t)report->total, all) : "");
+    str_tame(text, false);
+    h->busy = true;
+    tr->act(tr, task_sm_note_again(&tr->sm, TASK_EVENT_ARTIFACTS, text));
+    h->busy = false;
 }
 
 static int
@@ -188,6 +214,7 @@ artifact_next(struct artifact_hook *h)
                                                           ? most + FETCH_MORE_MS
                                                           : WARDEN_HELPER_MS_MAX};
     h->helper = helper_run(tr, &run, b.data, b.len, on_fetched, h);
+    helper_follow(h->helper, on_progress);
 }
 
 static bool

@@ -623,6 +623,18 @@ task_sm_note(struct task_sm *m, int64_t now_ns, const char *type, const char *me
     return CHANGED;
 }
 
+unsigned
+task_sm_note_again(struct task_sm *m, const char *type, const char *message)
+{
+    struct task_event_list *l = &m->t->state->events;
+    if (l->n == 0 || !str_eq(l->v[l->n - 1]->type, type))
+        return 0;
+    int64_t when = l->v[l->n - 1]->time;
+    l->n--;
+    mem_free(l->v[l->n]);
+    return task_sm_note(m, when, type, message);
+}
+
 bool
 task_sm_live(const struct client_task *t)
 {

@@ -133,6 +133,8 @@ unsigned task_sm_signaled(struct task_sm *m, int64_t now_ns, const char *signal,
                           const char *reason);
 /* "Task Setup" and other messages. */
 unsigned task_sm_note(struct task_sm *m, int64_t now_ns, const char *type, const char *message);
+/* Gives the last event another message, where it is of this type: how far what it tells of is. */
+unsigned task_sm_note_again(struct task_sm *m, const char *type, const char *message);
 
 bool task_sm_live(const struct client_task *t);    /* not DEAD */
 bool task_sm_process(const struct client_task *t); /* there is, or may be, a process */
