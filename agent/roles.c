@@ -195,6 +195,31 @@ hide_from_strangers(struct roles *r, struct err *e)
     return config_is_loopback(r->rpc_bind) ? 0 : config_refuse_plain(r->rc.cfg, e);
 }
 
+/* Finds the file that the block keyring names; *ret stays NULL where there is none. */
+static int
+find_wrapping_key(const struct roles *r, const char **ret, struct err *e)
+{
+    const struct agent_keyring_list *l = &r->rc.cfg->keyrings;
+    const char *dir = getenv("CREDENTIALS_DIRECTORY");
+
+    for (size_t i = 0; i < l->n; i++) {
+        const struct agent_keyring *k = l->v[i];
+        if (!k->active.v)
+            continue;
+        if (!str_empty(k->key_file))
+            *ret = k->key_file;
+        if (str_empty(k->credential))
+            continue;
+        if (str_empty(dir))
+            return err_set(e, -ERR_INVALID,
+                           "keyring \"aead\" { credential = \"%s\" }: systemd has given no "
+                           "credentials: add LoadCredential=%s:/path to paddock.service",
+                           k->credential, k->credential);
+        *ret = mem_printf(r, "%s/%s", dir, k->credential);
+    }
+    return 0;
+}
+
 static int
 start_server(struct roles *r, struct err *e)
 {
@@ -202,6 +227,9 @@ start_server(struct roles *r, struct err *e)
     const struct agent_server *s = c->server;
     struct addr a;
     size_t n;
+    const char *wrapping_key = NULL;
+    if (find_wrapping_key(r, &wrapping_key, e) < 0)
+        return e->code;
     struct server_config sc = {
         .agent = s,
         .data_dir = r->rc.policy->state_dir,
@@ -222,6 +250,7 @@ start_server(struct roles *r, struct err *e)
         .filter = r->rpc_filter,
         .falls_back = r->rpc_plain,
         .makes_keys = true,
+        .wrapping_key = wrapping_key,
         .verify_servers =
             r->rpc_filter != NULL && !r->rpc_plain && c->tls_config->verify_server_hostname,
         .bind_node_name = c->tls_config != NULL && c->tls_config->bind_node_name,

@@ -72,6 +72,14 @@ selfbox_files(const struct agent_config *cfg, const struct policy *policy, const
     selfbox_add(&p, mem_printf(ctx, "%s/" POLICY_RELOAD, run_dir), true);
     selfbox_add(&p, policy->data_dir, true);
     selfbox_add(&p, policy->state_dir, true);
+    for (size_t i = 0; i < cfg->keyrings.n; i++) {
+        const struct agent_keyring *k = cfg->keyrings.v[i];
+        const char *dir = str_empty(k->credential) ? NULL : getenv("CREDENTIALS_DIRECTORY");
+        if (!str_empty(k->key_file))
+            selfbox_add(&p, k->key_file, false);
+        if (!str_empty(dir))
+            selfbox_add(&p, dir, false);
+    }
     for (size_t i = 0; cfg->audit != NULL && i < cfg->audit->sinks.n; i++)
         if (!str_empty(cfg->audit->sinks.v[i]->path))
             add_parent(&p, cfg->audit->sinks.v[i]->path, true);

@@ -82,7 +82,8 @@ copy_config(struct server *s, const struct server_config *in)
                               &c->version,
                               &c->serf_bind,
                               &c->authoritative_region,
-                              &c->acl_replication_token};
+                              &c->acl_replication_token,
+                              &c->wrapping_key};
     for (size_t i = 0; i < ARRAY_LEN(strings); i++)
         *strings[i] = mem_strdup(s, *strings[i]);
     if (c->state_max == 0)
@@ -215,7 +216,9 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     }
     rc = str_empty(s->cfg.node_id) ? keep_id(s, o.dir, e) : 0;
     if (rc == 0)
-        rc = keys_open(s, mem_printf(s, "%s/keyring/wrapping.key", o.dir), &s->keys, e);
+        rc = keys_open(s,
+                       str_or(s->cfg.wrapping_key, mem_printf(s, "%s/keyring/wrapping.key", o.dir)),
+                       !str_empty(s->cfg.wrapping_key), &s->keys, e);
     if (rc == 0)
         rc = cluster_open(s, loop, o.dir, e);
     if (rc < 0) {

@@ -168,6 +168,41 @@ check_reserved(const struct agent_reserved *r, struct err *e)
     return check_port_ranges("client.reserved.reserved_ports", r->reserved_ports, e);
 }
 
+/* The key that wraps the others comes from one place. */
+static int
+check_keyrings(struct looking *k)
+{
+    const struct agent_keyring_list *l = &k->c->keyrings;
+    size_t active = 0;
+
+    for (size_t i = 0; i < l->n; i++) {
+        const struct agent_keyring *r = l->v[i];
+        bool file = !str_empty(r->key_file), credential = !str_empty(r->credential);
+        if (!str_eq(r->type, "aead"))
+            return err_set(k->e, -ERR_INVALID,
+                           "keyring \"%.40s\" is not in this release: keyring \"aead\" { key_file "
+                           "} or { credential } keeps the wrapping key apart from the data",
+                           str_or(r->type, ""));
+        if (file && credential)
+            return err_set(
+                k->e, -ERR_INVALID,
+                "keyring \"aead\": key_file and credential are two places: take one out");
+        if (file && r->key_file[0] != '/')
+            return err_set(k->e, -ERR_INVALID,
+                           "keyring \"aead\": key_file \"%.200s\" must be an absolute path",
+                           r->key_file);
+        if (credential && strchr(r->credential, '/') != NULL)
+            return err_set(k->e, -ERR_INVALID,
+                           "keyring \"aead\": credential \"%.100s\" is the name of a credential, "
+                           "without a slash",
+                           r->credential);
+        active += r->active.v ? 1 : 0;
+    }
+    if (active > 1 || (l->n > 0 && active == 0))
+        return err_set(k->e, -ERR_INVALID, "of the keyring blocks one is active");
+    return 0;
+}
+
 static int
 check_plugins(struct looking *k)
 {
@@ -517,8 +552,8 @@ check_rest(struct looking *k)
 
 /* The checks of single options, wherever the rest of the configuration stands. */
 static int (*const checks[])(struct looking *k) = {check_rest,    check_addresses, check_hosts,
-                                                   check_plugins, check_client,    check_tls,
-                                                   check_server,  check_audit};
+                                                   check_plugins, check_keyrings,  check_client,
+                                                   check_tls,     check_server,    check_audit};
 
 /* Checks that options which must be there are said in one of the files. */
 static int

@@ -185,7 +185,7 @@ keys_fetch_start(struct server *s, struct loop *l)
     const struct server_config *cfg = server_cfg(s);
     struct keys_fetch *f;
 
-    if (!cfg->verify_servers || cfg->expect <= 1)
+    if (!cfg->verify_servers || cfg->expect <= 1 || !str_empty(cfg->wrapping_key))
         return NULL;
     f = mem_new(NULL, struct keys_fetch);
     f->s = s;

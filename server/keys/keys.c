@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
@@ -29,6 +30,7 @@ enum { RSA_BITS = 2048, DER_MAX = 4096, FILE_BYTES_MAX = 256, WRAPPING_BASE64 = 
 
 struct keys {
     char *path;
+    bool given;           /* the file is the operator's */
     pthread_mutex_t lock; /* of what follows */
     uint8_t *wrapping;    /* NULL: it is not here */
     char name[KEYS_WRAPPING_NAME];
@@ -72,10 +74,21 @@ read_wrapping(struct keys *k, struct err *e)
     char *text = NULL;
     size_t n = 0, got = 0;
     uint8_t key[BASE64_DECODED(FILE_BYTES_MAX)] = {0};
+    struct stat st;
     int rc = file_read(tmp, AT_FDCWD, k->path, FILE_BYTES_MAX, &text, &n);
 
-    if (rc == -ENOENT)
+    if (rc == 0 && k->given && stat(k->path, &st) == 0 && (st.st_mode & S_IRWXO) != 0) {
+        seal_wipe(text, n);
+        return err_set(e, -ERR_POLICY, "everybody may read the wrapping key \"%s\": chmod o= it",
+                       k->path);
+    }
+    if (rc == -ENOENT && !k->given)
         return 0;
+    if (rc == -ENOENT)
+        return err_set(e, rc,
+                       "the wrapping key \"%s\" of keyring \"aead\" is not there: make it once for "
+                       "all servers of the region, head -c 32 /dev/urandom | base64",
+                       k->path);
     if (rc < 0)
         return err_set(e, rc, "read the wrapping key \"%s\": %s", k->path, err_name(rc));
     while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r' || text[n - 1] == ' '))
@@ -121,11 +134,12 @@ keys_free(struct keys *k)
 }
 
 int
-keys_open(const void *ctx, const char *path, struct keys **ret, struct err *e)
+keys_open(const void *ctx, const char *path, bool given, struct keys **ret, struct err *e)
 {
     struct keys *k = mem_new(ctx, struct keys);
 
     k->path = mem_strdup(k, path);
+    k->given = given;
     pthread_mutex_init(&k->lock, NULL);
     talloc_set_destructor(k, keys_free);
     int rc = read_wrapping(k, e);
@@ -152,6 +166,11 @@ keys_wrapping(struct keys *k, char name[KEYS_WRAPPING_NAME], uint8_t key[SEAL_KE
 int
 keys_take_wrapping(struct keys *k, const uint8_t key[SEAL_KEY], struct err *e)
 {
+    if (k->given)
+        return err_set(e, -ERR_POLICY,
+                       "the wrapping key is that of keyring \"aead\", \"%s\": give this server the "
+                       "file that the others have",
+                       k->path);
     pthread_mutex_lock(&k->lock);
     int rc = write_wrapping(k, key, e);
     if (rc == 0)

@@ -24,8 +24,9 @@ struct state_txn;
 
 enum { KEYS_WRAPPING_NAME = 16 + 1 };
 
-/* Reads the wrapping key of `path`, if it is there. -ERR_INVALID, -errno: it cannot be used. */
-int keys_open(const void *ctx, const char *path, struct keys **ret, struct err *e);
+/* Reads the wrapping key of `path`, if it is there. `given`: it is the operator's, must be there,
+ * and is never written. -ERR_INVALID, -errno: it cannot be used. */
+int keys_open(const void *ctx, const char *path, bool given, struct keys **ret, struct err *e);
 
 /* A root key in clear: immutable, counted. */
 struct key {
@@ -50,7 +51,7 @@ struct root_key *keys_make(const void *ctx, struct keys *k, struct state_txn *t,
 /* The wrapping key's name, and itself (to be wiped). False: it is not here. */
 bool keys_wrapping(struct keys *k, char name[KEYS_WRAPPING_NAME], uint8_t key[SEAL_KEY]);
 /* Takes and stores the wrapping key of another server, in place of one by which nothing is wrapped.
- * Waits for the disk. -errno. */
+ * Waits for the disk. -errno; -ERR_POLICY: the operator gave one. */
 int keys_take_wrapping(struct keys *k, const uint8_t key[SEAL_KEY], struct err *e);
 
 /* --- variables --- */

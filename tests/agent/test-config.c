@@ -562,6 +562,30 @@ START_TEST(address_templates)
 }
 END_TEST
 
+START_TEST(what_a_keyring_cannot_be_is_refused)
+{
+    static const struct {
+        const char *text, *says;
+    } rows[] = {{"\"awskms\" { active = true }", "keyring \"awskms\" is not in this release"},
+                {"\"transit\" { address = \"x\" }", "address"},
+                {"\"aead\" { key_file = \"k\" }", "must be an absolute path"},
+                {"\"aead\" { credential = \"a/b\" }", "without a slash"},
+                {"\"aead\" { key_file = \"/k\"\n credential = \"c\" }", "are two places"},
+                {"\"aead\" { active = false }", "one is active"}};
+    setup();
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        struct agent_config *c;
+        struct err e = ERR_INIT;
+        const char *text = mem_printf(
+            ctx, "data_dir = \"/d\"\nclient { enabled = true }\nkeyring %s\n", rows[i].text);
+        ck_assert_msg(load(ctx, file(ctx, "x.hcl", text), &c, &e) < 0, "%s", text);
+        ck_assert_msg(strstr(e.text, rows[i].says) != NULL, "\"%s\" does not hold \"%s\"", e.text,
+                      rows[i].says);
+    }
+}
+END_TEST
+
 START_TEST(what_an_audit_log_cannot_be_is_refused)
 {
     static const struct {
@@ -595,8 +619,8 @@ START_TEST(what_an_audit_log_cannot_be_is_refused)
 END_TEST
 
 TEST_SUITE("config", address_templates, drain_on_shutdown, both_syntaxes, an_empty_list_is_not_none,
-           changes_are_told_by_key, files_of_the_tls_block_come_with_it,
-           directory_merges_in_order, flags_and_dev, refusals_name_the_thing,
-           options_of_nomads_drivers, credentials_of_a_plugin, clusters_that_cannot_be_are_refused,
+           changes_are_told_by_key, files_of_the_tls_block_come_with_it, directory_merges_in_order,
+           flags_and_dev, refusals_name_the_thing, options_of_nomads_drivers,
+           credentials_of_a_plugin, clusters_that_cannot_be_are_refused,
            what_denies_what_is_not_here_holds, what_promises_what_is_not_here_is_refused,
-           what_an_audit_log_cannot_be_is_refused)
+           what_an_audit_log_cannot_be_is_refused, what_a_keyring_cannot_be_is_refused)
