@@ -117,21 +117,27 @@ program_follow(struct running *run, int64_t deadline_ns)
     return true;
 }
 
-/* The last line that begins with a word for an error, or else the last one. */
+/* The last line that begins with a word for an error, or else the last one. Git's line about ssh
+ * says less than the words of ssh before it. */
 static const char *
 last_words(char *tail)
 {
     static const char *const begins[] = {"fatal:", "error:", "abort:", "ERROR:"};
-    const char *last = "", *error = "";
+    const char *last = "", *error = "", *before = "";
     for (char *p = tail; *p != '\0';) {
         size_t n = strcspn(p, "\r\n");
         bool end = p[n] == '\0';
         p[n] = '\0';
-        last = n > 0 ? p : last;
         for (size_t i = 0; i < ARRAY_LEN(begins); i++)
-            error = str_prefix(p, begins[i]) ? p : error;
+            if (str_prefix(p, begins[i])) {
+                error = p;
+                before = last;
+            }
+        last = n > 0 ? p : last;
         p += end ? n : n + 1;
     }
+    if (str_suffix(error, "Could not read from remote repository."))
+        error = str_or(before, error);
     return str_or(error, last);
 }
 
