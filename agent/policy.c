@@ -5,6 +5,8 @@
  */
 #include "agent/policy.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -277,6 +279,21 @@ of_isolation(const void *ctx, const struct agent_isolation *iso)
     return p;
 }
 
+static void
+set_volumes(struct policy *p, const struct agent_config *cfg)
+{
+    for (size_t i = 0; cfg->client && i < cfg->client->host_volumes.n; i++) {
+        const struct agent_host_volume *h = cfg->client->host_volumes.v[i];
+        struct policy_volume *v = mem_new(p, struct policy_volume);
+        char real[PATH_MAX];
+        *v = (struct policy_volume){.name = h->name,
+                                    .path = realpath(h->path, real) != NULL ? mem_strdup(v, real)
+                                                                            : h->path,
+                                    .read_only = h->read_only};
+        list_add(p, p->host_volumes, v);
+    }
+}
+
 int
 agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_dir,
              struct policy **ret, struct err *e)
@@ -292,6 +309,7 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
         return r;
     }
     set_drivers(p, cfg);
+    set_volumes(p, cfg);
     p->drain_time = config_drain_ns(cfg);
     if (cfg->client) {
         p->bridge_name = cfg->client->bridge_network_name;

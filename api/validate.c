@@ -700,6 +700,7 @@ job_unsupported(const void *ctx, const struct job *job, struct str_list *ret)
                  mem_printf(ctx, "%s: known, but without effect in this release; remove %s",
                             places.v[i], strstr(places.v[i], ", ") != NULL ? "them" : "it"));
     service_unsupported(ctx, job, ret);
+    volume_unsupported(ctx, job, ret);
 }
 
 static char *

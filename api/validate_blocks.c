@@ -307,9 +307,29 @@ validate_blocks_artifact(const struct check *c, const struct task_artifact *a)
             a->relative_dest);
 }
 
+/* Says whether a mount there would hide what each task has, or the kernel's own. */
+static bool
+is_taken(const char *at)
+{
+    static const char *const below[] = {"/proc", "/sys", "/dev", "/secrets"};
+    for (size_t i = 0; i < ARRAY_LEN(below); i++) {
+        size_t n = strlen(below[i]);
+        if (strncmp(at, below[i], n) == 0 && (at[n] == '\0' || at[n] == '/'))
+            return true;
+    }
+    return STR_ONE_OF(at, "/", "/alloc", "/local");
+}
+
 static void
 volume_mount(const struct check *c, const struct task_group *g, const struct volume_mount *m)
 {
+    if (!str_empty(m->destination) && m->destination[0] != '/' &&
+        !validate_blocks_interpolated(m->destination))
+        validate_blocks_complain(c, "volume_mount: destination \"%.128s\" is no absolute path",
+                                 m->destination);
+    if (is_taken(str_or(m->destination, "")))
+        validate_blocks_complain(c, "volume_mount: destination \"%.128s\" has something of its own",
+                                 m->destination);
     __auto_type of = map_get(g->volumes, str_or(m->volume, ""));
     if (str_empty(m->destination))
         validate_blocks_complain(c, "volume_mount: the destination is missing");
@@ -455,4 +475,57 @@ validate_task_blocks(const void *ctx, const struct task_group *g, const struct t
     if (p && (str_empty(p->id) || !STR_ONE_OF(p->type, "controller", "node", "monolith")))
         validate_blocks_complain(
             &c, "csi_plugin: an id is needed, and a type: controller, node or monolith");
+}
+
+/* --- what is not there --- */
+
+static void
+group_unsupported(const struct check *c, const struct task_group *g)
+{
+    for (size_t i = 0; i < g->volumes.n; i++) {
+        const struct volume_request *v = g->volumes.v[i].v;
+        if (str_eq(v->type, "csi"))
+            validate_blocks_complain(c,
+                                     "volume \"%s\": type \"csi\" is not in this release; write "
+                                     "type = \"host\", with a host_volume of a client as source",
+                                     str_or(v->name, ""));
+        if (v->per_alloc || v->sticky)
+            validate_blocks_complain(c, "volume \"%s\": %s is not in this release: remove it",
+                                     str_or(v->name, ""), v->per_alloc ? "per_alloc" : "sticky");
+    }
+}
+
+static void
+task_unsupported(const struct check *c, const struct task *t)
+{
+    const char *name = str_or(t->name, "");
+    if (t->volume_mounts.n > 0 && STR_ONE_OF(t->driver, "raw_exec", "qemu"))
+        validate_blocks_complain(c,
+                                 "task \"%s\": volume_mount: driver \"%s\" has no mounts; use "
+                                 "exec, java, docker or podman",
+                                 name, t->driver);
+    for (size_t i = 0; i < t->volume_mounts.n; i++) {
+        const struct volume_mount *m = t->volume_mounts.v[i];
+        if (STR_ONE_OF(m->propagation_mode, "host-to-task", "bidirectional"))
+            validate_blocks_complain(c,
+                                     "task \"%s\": volume_mount: propagation_mode \"%s\" is not in "
+                                     "this release: remove it",
+                                     name, m->propagation_mode);
+        if (!str_empty(m->se_linux_label))
+            validate_blocks_complain(
+                c, "task \"%s\": volume_mount: selinux_label is not in this release: remove it",
+                name);
+    }
+}
+
+void
+volume_unsupported(const void *ctx, const struct job *job, struct str_list *errors)
+{
+    const struct check c = {ctx, errors};
+    for (size_t g = 0; g < job->task_groups.n; g++) {
+        const struct task_group *tg = job->task_groups.v[g];
+        group_unsupported(&c, tg);
+        for (size_t i = 0; i < tg->tasks.n; i++)
+            task_unsupported(&c, tg->tasks.v[i]);
+    }
 }

@@ -19,4 +19,7 @@ void validate_task_blocks(const void *ctx, const struct task_group *g, const str
 void validate_group_warnings(const void *ctx, const struct task_group *g,
                              struct str_list *warnings);
 
+/* Appends what of host volumes is known, but not in this release. */
+void volume_unsupported(const void *ctx, const struct job *job, struct str_list *errors);
+
 #endif

@@ -68,6 +68,11 @@ struct driver_port { /* of the group, or of the task's own network */
     bool own;            /* of the task's own network */
 };
 
+struct driver_volume { /* of the client's, where the task has it */
+    const char *name, *source, *target;
+    bool read_only;
+};
+
 struct driver_input {
     const char *alloc_id;
     const struct task *task;          /* names, limits, user; not interpolated */
@@ -81,6 +86,8 @@ struct driver_input {
     const struct value *plugin;  /* options of the client's plugin block; NULL: none */
     const struct driver_port *ports;
     size_t n_ports;
+    const struct driver_volume *volumes;
+    size_t n_volumes;
     bool kvm;         /* this node has /dev/kvm for tasks */
     bool own_network; /* not the host's: that of the allocation */
     const char *hostname; /* of the group's network, interpolated; may be empty */

@@ -13,6 +13,7 @@
 #include "common/uuid.h"
 #include "hand/allow.h"
 #include "hand/hand.h"
+#include "isolation/launch/policy.h"
 
 enum { PORT_MAX = 65535, PERIOD_MIN_US = 1000, PERIOD_MAX_US = 1000000, OOM_MAX = 1000,
        IO_WEIGHT_MIN = 10, IO_WEIGHT_MAX = 1000 };
@@ -236,6 +237,8 @@ check_bind(const struct hand *h, const struct hand_mount *m, struct err *e)
     if (!*source)
         return err_set(e, -ERR_INVALID, "mount at \"%.128s\": a bind mount needs its source",
                        str_or(m->target, ""));
+    if (!str_empty(m->host_volume))
+        return policy_check_volume(h->policy, m->host_volume, m->read_only, e);
     if (*source != '/' || h->engine->volumes)
         return 0; /* places.c finds the former in the allocation */
     if (str_list_has(&h->policy->bind_allowed, source))

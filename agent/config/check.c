@@ -16,6 +16,7 @@
 #include "agent/guard.h"
 #include "api/artifact/artifact.h"
 #include "api/drivers.h"
+#include "api/limits.h"
 #include "api/pool.h"
 #include "api/terms.h"
 #include "common/duration.h"
@@ -358,6 +359,27 @@ check_template(const struct agent_template *t, struct err *e)
 }
 
 static int
+check_volumes(const struct agent_host_volume_list *l, struct err *e)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const char *name = str_or(l->v[i]->name, ""), *path = str_or(l->v[i]->path, "");
+        if (*name == '\0' || strlen(name) > HOST_VOLUME_NAME_MAX)
+            return err_set(e, -ERR_INVALID,
+                           "client.host_volume: a name has 1 to %d characters, \"%.32s\" has not",
+                           HOST_VOLUME_NAME_MAX, name);
+        if (path[0] != '/' || path[1] == '\0')
+            return err_set(e, -ERR_INVALID,
+                           "client.host_volume \"%s\": path \"%.200s\" is no absolute path of a "
+                           "directory below \"/\"",
+                           name, path);
+        for (size_t k = 0; k < i; k++)
+            if (str_eq(l->v[k]->name, name))
+                return err_set(e, -ERR_INVALID, "client.host_volume \"%s\" is there twice", name);
+    }
+    return 0;
+}
+
+static int
 check_client(struct looking *k)
 {
     const struct agent_client *c = k->c->client;
@@ -366,6 +388,7 @@ check_client(struct looking *k)
     r = r ? r : check_reserved(c->reserved, e);
     r = r ? r : check_options(&c->options, e);
     r = r ? r : check_dir("client.alloc_dir", c->alloc_dir, e);
+    r = r ? r : check_volumes(&c->host_volumes, e);
     r = r ? r : check_port("client.min_dynamic_port", c->min_dynamic_port, e);
     r = r ? r : check_port("client.max_dynamic_port", c->max_dynamic_port, e);
     if (r < 0)

@@ -130,6 +130,15 @@ driver_text(struct cmd *c, const struct node *n)
     return mem_strdup(c, buf_str(&b));
 }
 
+static const char *
+volumes_text(struct cmd *c, const struct node *n)
+{
+    const char *text = "";
+    for (size_t i = 0; i < n->host_volumes.n; i++)
+        text = mem_printf(c, "%s%s%s", text, i > 0 ? "," : "", n->host_volumes.v[i].k);
+    return text;
+}
+
 static void
 print_head(struct cmd *c, const struct node *n, const struct host_stats *s)
 {
@@ -148,6 +157,8 @@ print_head(struct cmd *c, const struct node *n, const struct host_stats *s)
         table_row(&t, "Status Description", n->status_description);
     if (s)
         table_row(&t, "Uptime", duration_format((int64_t)s->uptime * NS_PER_S, up));
+    if (n->host_volumes.n > 0)
+        table_row(&t, "Host Volumes", volumes_text(c, n));
     table_row(&t, "Driver Status", str_or(driver_text(c, n), "<none>"));
     table_print_kv(&t);
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/node/node.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include "api/terms.h"
 #include "client/warden_link.h"
 #include "common/clock.h"
+#include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "drivers/driver.h"
@@ -133,6 +136,26 @@ add_bridge(struct ground *g)
     list_add(res, res->node_networks, n);
 }
 
+static void
+add_volumes(struct ground *g)
+{
+    const struct agent_host_volume_list *l = &g->cfg.agent->host_volumes;
+    for (size_t i = 0; i < l->n; i++) {
+        struct stat st;
+        int r = stat(l->v[i]->path, &st) == 0 ? (S_ISDIR(st.st_mode) ? 0 : ENOTDIR) : errno;
+        if (r != 0 && r != EACCES) { /* what only root may look at is for root to mount */
+            log_warn("client", "a host volume is not there: the node has it from the next start on",
+                     "volume", l->v[i]->name, "path", l->v[i]->path, "error", strerror(r), NULL);
+            continue;
+        }
+        struct client_host_volume_config *v = type_new(g->node, &type_client_host_volume_config);
+        *v = (struct client_host_volume_config){.name = mem_strdup(v, l->v[i]->name),
+                                                .path = mem_strdup(v, l->v[i]->path),
+                                                .read_only = l->v[i]->read_only};
+        map_put(g->node, g->node->host_volumes, v->name)->v = v;
+    }
+}
+
 void
 node_build(struct ground *g, const struct meta *meta)
 {
@@ -170,6 +193,7 @@ node_build(struct ground *g, const struct meta *meta)
             cfg->agent->nomad_service_discovery.set && !cfg->agent->nomad_service_discovery.v,
     };
     fingerprint_run(n, &fc);
+    add_volumes(g);
     add_facts(g);
     add_bridge(g);
     add_drivers(g);

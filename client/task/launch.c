@@ -132,6 +132,31 @@ put_port(const void *ctx, struct driver_input *in, size_t *room, const struct dr
     all[in->n_ports++] = *p;
 }
 
+/* Read-only where anybody says so: the client, the group, or the task. */
+static int
+find_volumes(const void *ctx, const struct task_runner *tr, struct env *env,
+             struct driver_input *in, struct err *e)
+{
+    const struct volume_mount_list *l = &tr->task->volume_mounts;
+    struct driver_volume *v = mem_array(ctx, struct driver_volume, l->n + 1);
+    for (size_t i = 0; i < l->n; i++) {
+        const struct volume_mount *m = l->v[i];
+        __auto_type of = map_get(tr->ar->tg->volumes, str_or(m->volume, ""));
+        const char *source = of ? str_or(of->v->source, "") : "";
+        __auto_type here = map_get(tr->ar->g->node->host_volumes, source);
+        if (!of || !here)
+            return err_set(e, -ERR_NOT_FOUND, "this client has no host volume \"%.128s\"", source);
+        v[i] = (struct driver_volume){.name = here->v->name,
+                                      .source = here->v->path,
+                                      .target = env_interpolate(ctx, env, m->destination),
+                                      .read_only = here->v->read_only || of->v->read_only ||
+                                                   (m->read_only.set && m->read_only.v)};
+    }
+    in->volumes = v;
+    in->n_volumes = l->n;
+    return 0;
+}
+
 /* The group's, and those of the task's own network. */
 static void
 find_ports(const void *ctx, const struct task_runner *tr, struct driver_input *in)
@@ -267,6 +292,7 @@ launch_prepare(const void *ctx, struct task_runner *tr, bool whole, struct prepa
     find_policies(tr, &p->in);
     find_ports(ctx, tr, &p->in);
     int r = find_names(ctx, tr, p->env, &p->in, e);
+    r = r < 0 ? r : find_volumes(ctx, tr, p->env, &p->in, e);
     r = r < 0 ? r : env_check(p->env, e);
     return r < 0 ? r : driver_check(tr->driver, p->in.config, e);
 }
@@ -355,6 +381,14 @@ launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e)
     if (!in || tr->driver->spec(ctx, in, &spec, e) < 0 ||
         find_disks(tr->ar->g, spec->isolation, e) < 0)
         return NULL;
+    for (size_t i = 0; i < in->n_volumes; i++) {
+        struct launch_mount *m = mem_new(spec, struct launch_mount);
+        *m = (struct launch_mount){.source = in->volumes[i].source,
+                                   .target = in->volumes[i].target,
+                                   .volume = in->volumes[i].name,
+                                   .read_only = in->volumes[i].read_only};
+        list_add(spec, spec->mounts, m);
+    }
     spec->secrets_kept = launch_secrets_mb(tr) > 0;
     if (group_fenced(tr->ar->tg)) /* where no server was heard in this boot: it has no time left */
         spec->until = (tr->ar->g->heard_ns + tr->ar->tg->disconnect->lost_after.v) / NS_PER_MS;

@@ -212,6 +212,16 @@ convert_common(struct hand_task *t, const struct driver_input *in)
     t->pull_timeout = driver_duration(in->config, "image_pull_timeout", 0);
     put_auth(t, driver_map(in->config, "auth"));
     put_program(t, in);
+    for (size_t i = 0; i < in->n_volumes; i++) {
+        const struct driver_volume *v = &in->volumes[i];
+        struct hand_mount *m = mem_new(t, struct hand_mount);
+        *m = (struct hand_mount){.type = "bind",
+                                 .source = mem_strdup(m, v->source),
+                                 .target = mem_strdup(m, v->target),
+                                 .host_volume = mem_strdup(m, v->name),
+                                 .read_only = v->read_only};
+        list_add(t, t->mounts, m);
+    }
 }
 
 /* --- volumes --- */

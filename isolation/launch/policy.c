@@ -223,6 +223,11 @@ policy_check(const struct policy *p, struct err *e)
         r = check_paths(&p->bind_roots, "bind root", e);
     if (r == 0)
         r = check_paths(&p->image_paths, "path of images", e);
+    for (size_t i = 0; i < p->host_volumes.n && r == 0; i++) {
+        const struct policy_volume *v = p->host_volumes.v[i];
+        const char *path = v != NULL ? str_or(v->path, "") : "";
+        r = check_paths(&(struct str_list){&path, 1}, "host volume", e);
+    }
     return r < 0 ? r : check_paths(&p->bind_allowed, "allowed bind", e);
 }
 
@@ -281,10 +286,33 @@ policy_below(const char *path, const char *root)
     return strncmp(path, root, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
+const struct policy_volume *
+policy_volume(const struct policy *p, const char *name)
+{
+    for (size_t i = 0; i < p->host_volumes.n; i++)
+        if (str_eq(p->host_volumes.v[i]->name, name))
+            return p->host_volumes.v[i];
+    return NULL;
+}
+
+int
+policy_check_volume(const struct policy *p, const char *name, bool read_only, struct err *e)
+{
+    const struct policy_volume *v = policy_volume(p, name);
+    if (v == NULL)
+        return err_set(e, -ERR_POLICY, "this client has no host volume \"%.128s\"", name);
+    if (v->read_only && !read_only)
+        return err_set(e, -ERR_POLICY, "the host volume \"%.128s\" of this client is read-only",
+                       name);
+    return 0;
+}
+
 static int
 check_mount(const struct policy *p, const char *driver, const struct launch_mount *m, struct err *e)
 {
     const struct driver_can *can = driver_can(driver);
+    if (!str_empty(m->volume))
+        return policy_check_volume(p, m->volume, m->read_only, e);
     for (size_t i = 0; can && can->images && m->read_only && i < p->image_paths.n; i++)
         if (policy_below(m->source, p->image_paths.v[i]))
             return 0;

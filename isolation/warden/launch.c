@@ -295,10 +295,13 @@ mount_plan(struct warden *w, struct launch *l, struct err *e)
     struct mounts_bind *binds = mem_array(l->ctx, struct mounts_bind, s->mounts.n);
     for (size_t i = 0; i < s->mounts.n; i++) {
         const struct launch_mount *m = s->mounts.v[i];
+        const struct policy_volume *v =
+            str_empty(m->volume) ? NULL : policy_volume(w->policy, m->volume);
+        const char *source = v != NULL ? v->path : m->source;
         struct stat st;
-        if (fstatat(AT_FDCWD, m->source, &st, AT_SYMLINK_NOFOLLOW) < 0)
-            return err_errno(e, errno, "mount of \"%s\"", m->source);
-        binds[i] = (struct mounts_bind){.source = m->source,
+        if (fstatat(AT_FDCWD, source, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            return err_errno(e, errno, "mount of \"%s\"", source);
+        binds[i] = (struct mounts_bind){.source = source,
                                         .target = m->target,
                                         .read_only = m->read_only,
                                         .file = !S_ISDIR(st.st_mode)};

@@ -204,6 +204,8 @@ make_base(struct warden *w, const char *helpers, struct err *e)
         list_add(ctx, keep, p->bind_allowed.v[i]);
     for (size_t i = 0; i < p->image_paths.n; i++)
         list_add(ctx, keep, p->image_paths.v[i]);
+    for (size_t i = 0; i < p->host_volumes.n; i++)
+        list_add(ctx, keep, p->host_volumes.v[i]->path);
     struct base_conf conf = {
         .dir = mem_printf(w, "%s/base", p->run_dir),
         .bind_roots = p->bind_roots.v,

@@ -53,6 +53,21 @@ keep_known(struct str_list *l, const struct str_list *known)
     return all;
 }
 
+static bool
+keep_known_volumes(struct policy *p, const struct policy *known)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->host_volumes.n; i++) {
+        struct policy_volume *v = p->host_volumes.v[i];
+        const struct policy_volume *old = policy_volume(known, str_or(v->name, ""));
+        if (old != NULL && str_eq(old->path, v->path))
+            p->host_volumes.v[n++] = v;
+    }
+    bool all = n == p->host_volumes.n;
+    p->host_volumes.n = n;
+    return all;
+}
+
 /* SIGHUP: a changed policy binds the launches from here on. What was built at start from the old
  * one (directories, cgroup, tasks' root, the agent's ids) stays until the warden is started again.
  */
@@ -73,6 +88,7 @@ turn_reload(struct warden *w)
                 str_eq(p->bridge_name, old->bridge_name) &&
                 str_eq(p->bridge_subnet, old->bridge_subnet);
     same = keep_known(&p->bind_allowed, &old->bind_allowed) && same;
+    same = keep_known_volumes(p, old) && same;
     same = keep_known(&p->image_paths, &old->image_paths) && same;
     same = keep_known(&p->allowed_devices, &old->allowed_devices) && same;
     p->data_dir = mem_strdup(p, old->data_dir);

@@ -149,6 +149,28 @@ may_override(const struct call *c)
     return !req->policy_override || caller_may(c, &override, c->ns);
 }
 
+static bool
+may_register(const struct call *c)
+{
+    static const struct acl_need reads = {.kind = ACL_HOST_VOLUME,
+                                          .caps = ACL_CAP(VOLUME_MOUNT_READONLY) |
+                                                  ACL_CAP(VOLUME_MOUNT_READWRITE)},
+                                 writes = {.kind = ACL_HOST_VOLUME,
+                                           .caps = ACL_CAP(VOLUME_MOUNT_READWRITE)};
+    const struct job_register_request *req = c->req;
+
+    if (!may_override(c))
+        return false;
+    for (size_t g = 0; req->job != NULL && g < req->job->task_groups.n; g++)
+        for (size_t i = 0; i < req->job->task_groups.v[g]->volumes.n; i++) {
+            const struct volume_request *v = req->job->task_groups.v[g]->volumes.v[i].v;
+            if (v != NULL && str_eq(v->type, "host") &&
+                !caller_may(c, v->read_only ? &reads : &writes, str_or(v->source, "")))
+                return false;
+        }
+    return true;
+}
+
 /* A server that failed may be forgotten by agent:write, as it leaves. */
 static bool
 may_remove_peer(const struct call *c)
@@ -174,10 +196,8 @@ static const struct {
     enum rpc_id id;
     bool (*may)(const struct call *c);
 } more[] = {
-    {RPC_JOB_DEREGISTER, may_deregister},
-    {RPC_JOB_REGISTER, may_override},
-    {RPC_JOB_PLAN, may_override},
-    {RPC_OPERATOR_REMOVE_PEER, may_remove_peer},
+    {RPC_JOB_DEREGISTER, may_deregister}, {RPC_JOB_REGISTER, may_register},
+    {RPC_JOB_PLAN, may_register},         {RPC_OPERATOR_REMOVE_PEER, may_remove_peer},
     {RPC_VARIABLES_APPLY, may_apply},
 };
 

@@ -25,6 +25,7 @@ struct feasible {
     const struct task_group *tg;
     bool escapes;
     bool networks; /* asks for ports or a network mode */
+    bool volumes;
 };
 
 static bool
@@ -63,6 +64,7 @@ feasible_new(const void *ctx, struct regexes *rx, const struct job *job,
                  networks_escape(&tg->networks);
     for (size_t i = 0; i < tg->tasks.n; i++)
         f->escapes |= list_escapes(&tg->tasks.v[i]->constraints);
+    f->volumes = tg->volumes.n > 0;
     f->networks = tg->networks.n > 0;
     for (size_t i = 0; i < tg->tasks.n; i++)
         f->networks |= tg->tasks.v[i]->resources && tg->tasks.v[i]->resources->networks.n > 0;
@@ -165,7 +167,20 @@ feasible_class(struct feasible *f, const struct node *n)
 bool
 feasible_has_node_part(const struct feasible *f)
 {
-    return f->escapes || f->networks;
+    return f->escapes || f->networks || f->volumes;
+}
+
+/* A volume that the node lets nobody write to is for those who do not want to. */
+static bool
+has_volumes(const struct task_group *tg, const struct node *n)
+{
+    for (size_t i = 0; i < tg->volumes.n; i++) {
+        const struct volume_request *want = tg->volumes.v[i].v;
+        __auto_type have = map_get(n->host_volumes, str_or(want->source, ""));
+        if (have == NULL || have->v == NULL || (have->v->read_only && !want->read_only))
+            return false;
+    }
+    return true;
 }
 
 const char *
@@ -173,6 +188,8 @@ feasible_node(struct feasible *f, const struct node *n)
 {
     const char *why = f->escapes ? group_check(f, n, true) : NULL;
 
+    if (why == NULL && f->volumes && !has_volumes(f->tg, n))
+        why = FILTER_VOLUMES;
     if (why == NULL && f->networks)
         why = ports_infeasible(f, n, f->tg);
     return why;

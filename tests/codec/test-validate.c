@@ -627,7 +627,7 @@ START_TEST(blocks_are_checked)
         {"", "\"Resources\":{\"Devices\":[{\"Name\":\"gpu\",\"Count\":0}]}",
          "count must be at least 1"},
         {"", "\"Resources\":{\"NUMA\":{\"Affinity\":\"require\"}}", "needs cores"},
-        {"", "\"Identities\":[{\"Name\":\"x\"}]", "aud is missing"},
+        {"", "\"Identities\":[{\"Name\":\"x\",\"Audience\":[\"\"]}]", "may not be empty"},
         {"", "\"CSIPluginConfig\":{\"ID\":\"x\",\"Type\":\"y\"}", "controller, node or monolith"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
