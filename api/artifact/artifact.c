@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of artifact.h, in this order: suffixes and escapes; the source (its kind, the part of
+ * The parts of artifact.h, in this order: suffixes; the source (its kind, the part of
  * an archive, the query with the options that are ours, the name of the file, repositories); sizes;
  * places; checksums. Nothing is looked up or opened: registration, the client and the helper that
  * fetches read a source alike.
@@ -17,7 +17,7 @@
 #include "common/num.h"
 #include "common/str.h"
 
-/* --- words and escapes --- */
+/* --- words --- */
 
 static const char *const suffixes[] = {"tar.bz2", "tar.zst", "tar.gz", "tar.xz", "tbz2",
                                        "tzst",    "tgz",     "txz",    "tar",    "zip",
@@ -49,52 +49,6 @@ known_suffix(const char *s)
         if (str_eq(s, suffixes[i]))
             return true;
     return false;
-}
-
-static int
-hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)tolower((unsigned char)c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-char *
-artifact_unescape(const void *ctx, const char *s, size_t n, bool plus)
-{
-    char *out = mem_zalloc(ctx, n + 1, "unescaped"), *p = out;
-    for (size_t i = 0; i < n; i++) {
-        if (s[i] == '%') {
-            int high = i + 2 < n ? hex_digit(s[i + 1]) : -1;
-            int low = i + 2 < n ? hex_digit(s[i + 2]) : -1;
-            if (high < 0 || low < 0 || high + low == 0)
-                return NULL;
-            *p++ = (char)(high << 4 | low);
-            i += 2;
-        } else {
-            *p++ = plus && s[i] == '+' ? ' ' : s[i];
-        }
-    }
-    return out;
-}
-
-char *
-artifact_escape(const void *ctx, const char *s, const char *kept)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    char *out = mem_zalloc(ctx, 3 * strlen(s) + 1, "escaped"), *p = out;
-    for (; *s != '\0'; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (isalnum(c) || strchr("-._~", c) != NULL || strchr(kept, c) != NULL) {
-            *p++ = *s;
-            continue;
-        }
-        *p++ = '%';
-        *p++ = digits[c >> 4];
-        *p++ = digits[c & 15];
-    }
-    return out;
 }
 
 static void
@@ -627,7 +581,7 @@ parse_sum(const char *type, size_t type_n, const char *hex, size_t n, struct art
                               strncasecmp(type, hashes[i].name, type_n) != 0)))
             continue;
         for (size_t k = 0; k < n; k++) {
-            if (hex_digit(hex[k]) < 0)
+            if (!isxdigit((unsigned char)hex[k]))
                 return false;
             ret->hex[k] = (char)tolower((unsigned char)hex[k]);
         }
