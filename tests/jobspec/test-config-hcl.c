@@ -114,9 +114,8 @@ static const struct {
      "c:1,1-6: Unsupported block type; Blocks of type \"clent\" are not expected "
      "here. Did you mean \"client\"?"},
     {"consul { address = \"10.0.0.1:8500\" }", false, "c:1,10-17: Not supported yet"},
-    {"keyring \"aead\" {}", false, "c:1,1-15: Not supported yet"},
     {"ports { http = \"x\" }", false, "c:1,16-19: Incorrect value type"},
-    {"client { host_volume \"x\" { path = \"/x\" } }", false, "c:1,10-25: Not supported yet"},
+    {"client { host_network \"x\" { cidr = \"x\" } }", false, "c:1,10-26: Not supported yet"},
     {"server { upgrade_version = \"x\" }", false, "c:1,10-25: Not supported yet"},
     {"region = upper(\"x\")", false, "c:1,10-15: Function calls not allowed"},
     {"region = eu", false, "c:1,10-12: Unquoted text"},
