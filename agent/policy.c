@@ -284,12 +284,12 @@ set_volumes(struct policy *p, const struct agent_config *cfg)
 {
     for (size_t i = 0; cfg->client && i < cfg->client->host_volumes.n; i++) {
         const struct agent_host_volume *h = cfg->client->host_volumes.v[i];
-        struct policy_volume *v = mem_new(p, struct policy_volume);
         char real[PATH_MAX];
-        *v = (struct policy_volume){.name = h->name,
-                                    .path = realpath(h->path, real) != NULL ? mem_strdup(v, real)
-                                                                            : h->path,
-                                    .read_only = h->read_only};
+        if (realpath(h->path, real) == NULL)
+            continue; /* the node has none of that name either */
+        struct policy_volume *v = mem_new(p, struct policy_volume);
+        *v = (struct policy_volume){
+            .name = h->name, .path = mem_strdup(v, real), .read_only = h->read_only};
         list_add(p, p->host_volumes, v);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What commands of access control share.
+ * The parts that commands of access control share.
  */
 #ifndef PADDOCK_CLI_ACL_ACL_H
 #define PADDOCK_CLI_ACL_ACL_H

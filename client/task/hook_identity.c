@@ -476,7 +476,7 @@ hook_identity_poststart(struct task_runner *tr)
     identity_arm(h);
 }
 
-/* Those that are good still are for the next start. */
+/* Keeps those that are still good, for the next start. */
 static void
 hook_identity_stop(struct task_runner *tr)
 {
