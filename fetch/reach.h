@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The places that artifacts may come from, by the operator's policy: schemes and hosts of each URL
- * that is asked for, and each address that is connected to. None is a metadata service's, or another
- * link-local one, whatever name or redirect leads there. With a proxy of the operator's only that
- * is connected to, and addresses are judged where a URL has one.
+ * that is asked for, and each address that is connected to. None is a metadata service's, or
+ * another link-local one, whatever name or redirect leads there. With a proxy of the operator's
+ * only that is connected to, and addresses are judged where a URL has one.
  */
 #ifndef PADDOCK_FETCH_REACH_H
 #define PADDOCK_FETCH_REACH_H
