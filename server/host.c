@@ -194,6 +194,12 @@ server_propose(struct server *s, struct intent *intent, enum home home, propose_
     core_propose(s->core, intent, home, timed_done, t);
 }
 
+uint64_t
+server_rights_index(const struct server *s)
+{
+    return watches_rights_index(s->watches);
+}
+
 struct server_watch *
 server_watch(struct server *s, const struct watch_on *on, wake_fn *fn, void *arg)
 {

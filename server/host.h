@@ -204,6 +204,8 @@ void server_propose(struct server *s, struct intent *intent, enum home home, pro
 /* Parks until what `on` names changes. Spurious wake-ups happen: run the query again and park
  * again. fn() comes exactly once, on the loop, never from inside; the handle is then gone. NULL
  * when SERVER_WATCHES_MAX are parked (answer -ERR_BUSY). Loop thread. */
+/* Returns the index of the log's last change of rights that a snapshot from now on has. */
+uint64_t server_rights_index(const struct server *s);
 struct server_watch *server_watch(struct server *s, const struct watch_on *on, wake_fn *fn,
                                   void *arg);
 

@@ -40,7 +40,8 @@ struct watch_on {
     uint64_t key;    /* 0: any row of the tables; else only what state_key_*() names */
     uint64_t seen;   /* state_applied() of the snapshot that gave the unsatisfying answer */
     int64_t timeout_ms;
-    bool rights; /* woken when rights may have changed as well, for WAKE_RIGHTS */
+    bool rights;          /* woken when rights may have changed as well, for WAKE_RIGHTS */
+    uint64_t rights_seen; /* server_rights_index() before who parks was looked at */
 };
 /* fn() does not come any more. NULL is fine. */
 void server_watch_cancel(struct server_watch *w);

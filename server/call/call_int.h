@@ -57,6 +57,7 @@ struct reading {
     struct read r;
     int64_t deadline_ms;
     uint64_t waits_for; /* the print of the answer that was not news: another one is */
+    uint64_t rights_seen; /* when the caller was looked at before it was parked */
     struct server_watch *watch;
     bool last;
 };

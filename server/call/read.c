@@ -62,6 +62,13 @@ read_moves(const struct call *c)
     return !c->env->stale && !server_is_leader(c->s);
 }
 
+static bool
+read_may_wait(struct call *c, struct err *e)
+{
+    c->reading.rights_seen = server_rights_index(c->s);
+    return authorize(c, e) == 0;
+}
+
 static void
 read_woken(void *arg, enum wake_reason why)
 {
@@ -69,7 +76,7 @@ read_woken(void *arg, enum wake_reason why)
     struct err e = ERR_INIT;
 
     c->reading.watch = NULL;
-    if (why != WAKE_SHUTDOWN && authorize(c, &e) < 0) { /* its right has ended */
+    if (why != WAKE_SHUTDOWN && !read_may_wait(c, &e)) { /* its right has ended */
         read_fail(c, e.code, e.text);
         read_answer(c);
     } else if (why == WAKE_RIGHTS) {
@@ -129,7 +136,7 @@ read_parks(struct call *c)
     }
     x->waits_for = x->r.print;
     struct err e = ERR_INIT;
-    if (authorize(c, &e) < 0) { /* what changed before the snapshot, nothing will tell */
+    if (!read_may_wait(c, &e)) { /* what changed before the snapshot, nothing will tell */
         read_fail(c, e.code, e.text);
         return false;
     }
@@ -148,7 +155,8 @@ read_watch(struct call *c)
                                 .key = x->r.key,
                                 .seen = x->r.seen,
                                 .timeout_ms = x->deadline_ms - env_mono_ms(server_env(c->s)),
-                                .rights = c->caller != NULL && server_cfg(c->s)->acl_enabled};
+                                .rights = c->caller != NULL && server_cfg(c->s)->acl_enabled,
+                                .rights_seen = x->rights_seen};
 
     x->watch = server_watch(c->s, &on, read_woken, c);
     if (x->watch == NULL)

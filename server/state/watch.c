@@ -95,6 +95,24 @@ watch_wake(struct server_watch *x, enum wake_reason why)
     x->timer = env_timer(x->w->env, 0, watch_finish, x);
 }
 
+/* Returns the index of the last change of the tables. */
+static uint64_t
+watches_index(const struct watches *w, unsigned tables)
+{
+    uint64_t index = 0;
+    for (unsigned i = 0; i < STATE_TABLES; i++) {
+        uint64_t last = (tables & STATE_BIT(i)) != 0 ? atomic_load(&w->last[i]) : 0;
+        index = last > index ? last : index;
+    }
+    return index;
+}
+
+uint64_t
+watches_rights_index(const struct watches *w)
+{
+    return watches_index(w, STATE_RIGHTS);
+}
+
 struct server_watch *
 watches_park(struct watches *w, const struct watch_on *on, wake_fn *fn, void *arg)
 {
@@ -112,13 +130,10 @@ watches_park(struct watches *w, const struct watch_on *on, wake_fn *fn, void *ar
     atomic_fetch_add(&w->n, 1);
     link_watch(on->key == 0 ? &w->any : &w->keyed[on->key % BUCKETS], x);
     x->timer = env_timer(w->env, on->timeout_ms > 0 ? on->timeout_ms : 0, watch_finish, x);
-    unsigned tables = on->tables | (on->rights ? STATE_RIGHTS : 0);
-    for (unsigned i = 0; i < STATE_TABLES; i++) {
-        if ((tables & STATE_BIT(i)) != 0 && atomic_load(&w->last[i]) > on->seen) {
-            watch_wake(x, (on->tables & STATE_BIT(i)) != 0 ? WAKE_CHANGED : WAKE_RIGHTS);
-            break;
-        }
-    }
+    if (watches_index(w, on->tables) > on->seen)
+        watch_wake(x, WAKE_CHANGED);
+    else if (on->rights && watches_rights_index(w) > on->rights_seen)
+        watch_wake(x, WAKE_RIGHTS);
     return x;
 }
 

@@ -26,6 +26,8 @@ struct server_watch *watches_park(struct watches *w, const struct watch_on *on, 
                                   void *arg);
 /* Everybody is woken: this server does not lead any more. Loop thread. */
 void watches_leader_lost(struct watches *w);
+/* Returns the index of the last change of STATE_RIGHTS: the state has it. */
+uint64_t watches_rights_index(const struct watches *w);
 size_t watches_parked(const struct watches *w);
 
 #endif
