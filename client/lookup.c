@@ -167,8 +167,10 @@ static const void *
 ask_variable(const void *ctx, const struct question *q)
 {
     struct alloc_variable_request *r = mem_new(ctx, struct alloc_variable_request);
-    *r = (struct alloc_variable_request){
-        .alloc_id = q->uses->a->id, .task = q->key.task, .path = q->key.key};
+    *r = (struct alloc_variable_request){.alloc_id = q->uses->a->id,
+                                         .task = q->key.task,
+                                         .path = q->key.key,
+                                         .namespace = q->key.ns};
     return r;
 }
 
@@ -176,8 +178,10 @@ static const void *
 ask_variables(const void *ctx, const struct question *q)
 {
     struct alloc_variables_request *r = mem_new(ctx, struct alloc_variables_request);
-    *r = (struct alloc_variables_request){
-        .alloc_id = q->uses->a->id, .task = q->key.task, .prefix = q->key.key};
+    *r = (struct alloc_variables_request){.alloc_id = q->uses->a->id,
+                                          .task = q->key.task,
+                                          .prefix = q->key.key,
+                                          .namespace = q->key.ns};
     return r;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who calls (see caller.h).
+ * Who calls (see caller.h). First callers and their count, then the policies of a token and of a
+ * task, which make their rights; last the callers that are kept.
  */
 #include "server/call/caller.h"
 
@@ -180,27 +181,39 @@ caller_fill(struct caller *c, struct state_txn *t, const struct acl_token *token
 
 /* --- identities of tasks --- */
 
-static struct caller *
-caller_of_identity(struct state_txn *t, const char *token, int64_t now_s, struct err *e)
+struct caller *
+caller_of_workload(struct state_txn *t, const struct workload *w)
 {
-    auto_mem void *tmp = mem_ctx("identity");
+    auto_mem void *tmp = mem_ctx("workload");
     struct caller *c = caller_new("");
+    struct workload *own = mem_new(c, struct workload);
 
-    c->workload = workload_of(c, t, token, now_s);
-    if (c->workload == NULL) {
-        err_set(e, -ERR_FORBIDDEN, "Permission denied");
-        caller_unref(c);
-        return NULL;
-    }
-    c->accessor = mem_printf(c, "identity:%s/%s", c->workload->alloc, c->workload->task);
+    *own = (struct workload){mem_strdup(own, w->ns),    mem_strdup(own, w->job),
+                             mem_strdup(own, w->group), mem_strdup(own, w->task),
+                             mem_strdup(own, w->alloc), w->ends_s};
+    c->workload = own;
+    c->accessor = mem_printf(c, "identity:%s/%s", w->alloc, w->task);
     struct state_iter *it = state_ids(t, tmp, STATE_ACL_POLICIES, NULL);
     for (struct acl_policy *p; (p = state_next(it, tmp)) != NULL;)
-        if (workload_has(c->workload, p))
+        if (workload_has(w, p))
             add_policy(c, t, p->name);
     if (c->too_much != NULL)
         c->policies.n = 0;
     c->rights = acl_of_policies(&c->policies);
     return c;
+}
+
+static struct caller *
+caller_of_identity(struct state_txn *t, const char *token, int64_t now_s, struct err *e)
+{
+    auto_mem void *tmp = mem_ctx("identity");
+    const struct workload *w = workload_of(tmp, t, token, now_s);
+
+    if (w == NULL) {
+        err_set(e, -ERR_FORBIDDEN, "Permission denied");
+        return NULL;
+    }
+    return caller_of_workload(t, w);
 }
 
 static struct caller *

@@ -54,6 +54,9 @@ int64_t caller_ends(const struct caller *c, int64_t now_ns);
  * none. Owned by ctx. */
 const struct workload *workload_of(const void *ctx, struct state_txn *t, const char *token,
                                    int64_t now_s);
+/* Returns the task as a caller, with the rights of the policies that are for it; of any thread, and
+ * kept nowhere. The task is copied. */
+struct caller *caller_of_workload(struct state_txn *t, const struct workload *w);
 /* Says whether the policy is for the task. */
 bool workload_has(const struct workload *w, const struct acl_policy *p);
 

@@ -132,9 +132,27 @@ const struct read_row read_variables_read = {
 /* --- reads of a node, for a task --- */
 
 static bool
-owns_path(const struct own *o, const char *path)
+owns_path(const struct own *o, const char *ns, const char *path)
 {
-    return vars_is_own(path, o->job, o->alloc->task_group, o->task->name);
+    return str_eq(ns, o->ns) && vars_is_own(path, o->job, o->alloc->task_group, o->task->name);
+}
+
+/* Returns the task as a caller, for what is not its own; NULL: there is no access control, and it
+ * may read all. */
+static struct caller *
+own_caller(struct read *r, struct state_txn *t, const struct own *o)
+{
+    const struct workload w = {o->ns, o->job, o->alloc->task_group, o->task->name, o->alloc->id, 0};
+
+    return server_cfg(r->s)->acl_enabled ? caller_of_workload(t, &w) : NULL;
+}
+
+static bool
+own_may(const struct caller *c, uint64_t cap, const char *ns, const char *path)
+{
+    const struct acl_need need = {.kind = ACL_VARIABLE, .caps = cap};
+
+    return c == NULL || acl_allows(c->rights, &need, ns, path);
 }
 
 static int
@@ -145,13 +163,21 @@ own_variable_run(struct read *r, struct state_txn *t, struct err *e)
 
     if (own_find(r, t, req->alloc_id, req->task, &o, e) < 0)
         return e->code;
-    if (!owns_path(&o, req->path))
-        return err_set(e, -ERR_FORBIDDEN,
-                       "Permission denied: task \"%s\" reads nomad/jobs, nomad/jobs/%s and what is "
-                       "below that for its group and itself",
-                       o.task->name, o.job);
-    r->key = variable_key(o.ns, req->path); /* known by the allocation alone */
-    return read_variable(r, t, o.ns, req->path, e);
+    const char *ns = str_or(req->namespace, o.ns), *path = str_or(req->path, "");
+    if (!owns_path(&o, ns, path)) {
+        struct caller *c = own_caller(r, t, &o);
+        bool may = own_may(c, ACL_CAP(VAR_READ), ns, path);
+        caller_unref(c);
+        if (!may)
+            return err_set(
+                e, -ERR_FORBIDDEN,
+                "Permission denied: no policy lets task \"%s\" read \"%.128s\" in namespace "
+                "\"%.128s\"; without any it reads nomad/jobs, nomad/jobs/%s and what is below "
+                "that for its group and itself, in namespace \"%s\"",
+                o.task->name, path, ns, o.job, o.ns);
+    }
+    r->key = variable_key(ns, path); /* known by the allocation alone */
+    return read_variable(r, t, ns, path, e);
 }
 
 const struct read_row read_alloc_get_variable = {.tables = STATE_BIT(STATE_VARIABLES),
@@ -165,17 +191,21 @@ own_variables_run(struct read *r, struct state_txn *t, struct err *e)
 
     if (own_find(r, t, req->alloc_id, req->task, &o, e) < 0)
         return e->code;
+    const char *ns = str_or(req->namespace, o.ns);
+    struct caller *c = own_caller(r, t, &o);
     struct variable_list_response *resp = read_resp(r);
     const struct projection *p =
         projection_new(r->ctx, &type_variable_metadata, &type_sealed_variable);
-    struct state_iter *it = state_variables(t, r->ctx, o.ns, str_or(req->prefix, "nomad/jobs"));
+    struct state_iter *it = state_variables(t, r->ctx, ns, str_or(req->prefix, ""));
     for (struct sealed_variable *v; (v = state_next(it, r->ctx)) != NULL;) {
-        if (!owns_path(&o, v->path))
+        const char *at = str_or(v->namespace, NS_DEFAULT);
+        if (!owns_path(&o, at, v->path) && !own_may(c, ACL_CAP(VAR_LIST), at, v->path))
             continue;
         v->lock = NULL;
         list_add(resp, resp->variables, codec_project(v, p, v));
         read_saw(r, v->path, v->modify_index);
     }
+    caller_unref(c);
     r->print = r->print == 0 ? 1 : r->print;
     r->index = state_index(t, r->row->tables);
     return 0;

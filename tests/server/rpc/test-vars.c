@@ -218,48 +218,10 @@ END_TEST
 static const void *
 own(struct world *w, const char *alloc, const char *task, const char *path)
 {
-    struct alloc_variable_request req = {alloc, task, path};
+    struct alloc_variable_request req = {alloc, task, path, NULL};
 
     return call_with(w, RPC_ALLOC_GET_VARIABLE, &req, &as_node);
 }
-
-START_TEST(a_task_reads_its_own)
-{
-    static const char *const all[] = {"nomad/jobs", "nomad/jobs/web", "nomad/jobs/web/web",
-                                      "nomad/jobs/web/web/server", "nomad/jobs/web/web/other",
-                                      "nomad/jobs/web/h", "nomad/jobs/webx", "a"};
-    struct world *w = world_open(tmp_dir());
-
-    node_up(w);
-    rotate(w, false);
-    await_eval(w, run_job(w, the_job(w, "web", 1))->eval_id);
-    const char *id = allocs_of(w, "web")->allocations.v[0]->id;
-    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-        put(w, all[i], all[i]);
-        const struct variable_response *r = own(w, id, "server", all[i]);
-        ck_assert_msg((r != NULL) == (i < 4), "%s", all[i]);
-        if (r != NULL)
-            ck_assert_str_eq(r->variable->items.v[0].v, all[i]);
-        else
-            ck_assert_int_eq(w->err.code, -ERR_FORBIDDEN);
-    }
-    struct alloc_variables_request lr = {.alloc_id = id, .task = "server"};
-    const struct variable_list_response *l =
-        NODE_CALL(w, RPC_ALLOC_LIST_VARIABLES, variable_list_response, &lr);
-    ck_assert_uint_eq(l->variables.n, 4);
-    lr.prefix = "nomad/jobs/web/";
-    ck_assert_uint_eq(
-        NODE_CALL(w, RPC_ALLOC_LIST_VARIABLES, variable_list_response, &lr)->variables.n, 2);
-    ck_assert_ptr_null(own(w, id, "none", "nomad/jobs"));
-    ck_assert_ptr_null(own(w, node_id, "server", "nomad/jobs"));
-    struct alloc_variable_request req = {id, "server", "nomad/jobs"};
-    ck_assert_ptr_null(call(w, RPC_ALLOC_GET_VARIABLE, &req)); /* without a node's proof */
-    report(w, id, ALLOC_COMPLETE);
-    ck_assert_ptr_null(own(w, id, "server", "nomad/jobs"));
-    ck_assert_int_eq(w->err.code, -ERR_FORBIDDEN);
-    world_close(w);
-}
-END_TEST
 
 /* A task that waits for its variable is told of that one, and of no other. */
 START_TEST(a_task_is_told_of_news)
@@ -271,7 +233,9 @@ START_TEST(a_task_is_told_of_news)
     await_eval(w, run_job(w, the_job(w, "web", 1))->eval_id);
     put(w, "nomad/jobs/web", "old");
     struct alloc_variable_request req = {allocs_of(w, "web")->allocations.v[0]->id, "server",
-                                         "nomad/jobs/web"};
+                                         "nomad/jobs/web", NULL};
+    put(w, "a", "everybody's");
+    ck_assert_ptr_nonnull(own(w, req.alloc_id, "server", "a")); /* without access control */
     const struct variable_response *now =
         NODE_CALL(w, RPC_ALLOC_GET_VARIABLE, variable_response, &req);
     struct answer a = {.w = w};
@@ -489,6 +453,73 @@ START_TEST(a_task_calls_as_itself)
 }
 END_TEST
 
+START_TEST(a_task_reads_its_own)
+{
+    static const char *const all[] = {"nomad/jobs",
+                                      "nomad/jobs/web",
+                                      "nomad/jobs/web/web",
+                                      "nomad/jobs/web/web/server",
+                                      "nomad/jobs/web/web/other",
+                                      "nomad/jobs/web/h",
+                                      "nomad/jobs/webx",
+                                      "a"};
+    const char *token, *id;
+    struct world *w = acl_world(&token, &id);
+
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        put_as(w, token, all[i]);
+        const struct variable_response *r = own(w, id, "server", all[i]);
+        ck_assert_msg((r != NULL) == (i < 4), "%s", all[i]);
+        if (r != NULL)
+            ck_assert_str_eq(r->variable->items.v[0].v, all[i]);
+        else
+            ck_assert_int_eq(w->err.code, -ERR_FORBIDDEN);
+    }
+    struct alloc_variables_request lr = {.alloc_id = id, .task = "server"};
+    ck_assert_uint_eq(
+        NODE_CALL(w, RPC_ALLOC_LIST_VARIABLES, variable_list_response, &lr)->variables.n, 4);
+    lr.prefix = "nomad/jobs/web/";
+    ck_assert_uint_eq(
+        NODE_CALL(w, RPC_ALLOC_LIST_VARIABLES, variable_list_response, &lr)->variables.n, 2);
+    ck_assert_ptr_null(own(w, id, "none", "nomad/jobs"));
+    ck_assert_ptr_null(own(w, node_id, "server", "nomad/jobs"));
+    struct alloc_variable_request req = {id, "server", "nomad/jobs", "default"};
+    ck_assert_ptr_nonnull(call_with(w, RPC_ALLOC_GET_VARIABLE, &req, &as_node));
+    ck_assert_ptr_null(call(w, RPC_ALLOC_GET_VARIABLE, &req)); /* without a node's proof */
+    req.namespace = "other";                                   /* nothing is its own there */
+    ck_assert_ptr_null(call_with(w, RPC_ALLOC_GET_VARIABLE, &req, &as_node));
+    report(w, id, ALLOC_COMPLETE);
+    ck_assert_ptr_null(own(w, id, "server", "nomad/jobs"));
+    ck_assert_int_eq(w->err.code, -ERR_FORBIDDEN);
+    world_close(w);
+}
+END_TEST
+
+START_TEST(a_task_reads_what_policies_of_its_job_allow)
+{
+    const char *token, *id;
+    struct world *w = acl_world(&token, &id);
+    struct alloc_variables_request lr = {.alloc_id = id, .task = "server"};
+
+    put_as(w, token, "shared/a");
+    put_as(w, token, "nomad/jobs/web");
+    job_policy(w, token, "of-another", "another");
+    ck_assert_ptr_null(own(w, id, "server", "shared/a"));
+    ck_assert(strstr(w->err.text, "no policy lets task \"server\" read \"shared/a\""));
+    job_policy(w, token, "of-the-job", NULL);
+    ck_assert_ptr_nonnull(own(w, id, "server", "shared/a"));
+    ck_assert_ptr_null(own(w, id, "server", "unshared/a"));
+    struct alloc_variable_request req = {id, "server", "shared/a", "other"};
+    ck_assert_ptr_null(call_with(w, RPC_ALLOC_GET_VARIABLE, &req, &as_node));
+    ck_assert_uint_eq(
+        NODE_CALL(w, RPC_ALLOC_LIST_VARIABLES, variable_list_response, &lr)->variables.n, 2);
+    lr.namespace = "*";
+    ck_assert_uint_eq(
+        NODE_CALL(w, RPC_ALLOC_LIST_VARIABLES, variable_list_response, &lr)->variables.n, 2);
+    world_close(w);
+}
+END_TEST
+
 START_TEST(hostile_identities)
 {
     const char *token, *id;
@@ -535,6 +566,6 @@ START_TEST(hostile_identities)
 END_TEST
 
 TEST_SUITE_TIMEOUT("vars", 60, written_read_and_deleted, refusals, nothing_is_stored_in_clear,
-                   a_published_key_becomes_active,
-                   a_task_reads_its_own, a_task_is_told_of_news, a_task_calls_as_itself,
-                   hostile_identities)
+                   a_published_key_becomes_active, a_task_reads_its_own,
+                   a_task_reads_what_policies_of_its_job_allow, a_task_is_told_of_news,
+                   a_task_calls_as_itself, hostile_identities)
