@@ -33,7 +33,8 @@ enum {
     JOB_LABEL_MAX = 256,          /* bytes of the label of a port */
     JOB_TASK_NAME_MAX = 128,      /* bytes of the name of a task */
     JOB_IDENTITIES_MAX = 32,      /* identities of a task */
-    JOB_IDENTITY_NAME_MAX = 128,  /* bytes of the name of one */
+    JOB_IDENTITY_NAME_MAX = 128,  /* bytes of the name of one, or of a secret */
+    JOB_SECRETS_MAX = 64,         /* secret blocks of a task */
     JOB_PATH_MAX = 1024,          /* bytes of a path below the allocation's directory */
     JOB_PATH_DEPTH_MAX = 64,      /* components of such a path */
     JOB_ENV_MAX = 4000,           /* variables of a task that its env, meta and ports make */

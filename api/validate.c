@@ -21,6 +21,7 @@
 #include "api/validate_isolation.h"
 #include "api/validate_launch.h"
 #include "api/validate_refs.h"
+#include "api/validate_secret.h"
 #include "api/validate_service.h"
 #include "common/buf.h"
 #include "common/netrule.h"
@@ -700,6 +701,7 @@ job_unsupported(const void *ctx, const struct job *job, struct str_list *ret)
                  mem_printf(ctx, "%s: known, but without effect in this release; remove %s",
                             places.v[i], strstr(places.v[i], ", ") != NULL ? "them" : "it"));
     service_unsupported(ctx, job, ret);
+    secret_unsupported(ctx, job, ret);
     volume_unsupported(ctx, job, ret);
 }
 

@@ -16,6 +16,7 @@
 #include "api/drivers.h"
 #include "api/limits.h"
 #include "api/terms.h"
+#include "api/validate_secret.h"
 #include "api/validate_service.h"
 #include "common/mem.h"
 #include "common/num.h"
@@ -467,10 +468,7 @@ validate_task_blocks(const void *ctx, const struct task_group *g, const struct t
         if (str_empty(t->actions.v[i]->command))
             validate_blocks_complain(&c, "action \"%s\": the command is missing",
                                      str_or(t->actions.v[i]->name, ""));
-    for (size_t i = 0; i < t->secrets.n; i++)
-        if (str_empty(t->secrets.v[i]->provider) || str_empty(t->secrets.v[i]->path))
-            validate_blocks_complain(&c, "secret \"%s\": provider and path are needed",
-                                     str_or(t->secrets.v[i]->name, ""));
+    secret_validate(ctx, t, errors);
     const struct task_csi_plugin_config *p = t->csi_plugin_config;
     if (p && (str_empty(p->id) || !STR_ONE_OF(p->type, "controller", "node", "monolith")))
         validate_blocks_complain(

@@ -57,6 +57,8 @@ put_int(struct env *e, const char *name, int64_t v)
     env_put(e, name, mem_printf(e, "%lld", (long long)v));
 }
 
+static void note_missing(struct env *env, const char *s, const char *root);
+
 /* --- layers --- */
 
 /* "job.group[3]" -> "3" */
@@ -234,8 +236,10 @@ static void
 put_own(struct env *e, const struct str_map *own)
 {
     const char **vals = mem_array(e, const char *, own->n);
-    for (size_t i = 0; i < own->n; i++)
+    for (size_t i = 0; i < own->n; i++) {
         vals[i] = env_interpolate(e, e, str_or(own->v[i].v, ""));
+        note_missing(e, str_or(own->v[i].v, ""), "secret.");
+    }
     for (size_t i = 0; i < own->n; i++)
         env_put(e, own->v[i].k, vals[i]);
 }
@@ -329,6 +333,8 @@ look_up(const struct env *e, const char *name)
         return str_map_get(&e->in->node->attributes, name + 5);
     if (str_prefix(name, "meta."))
         return str_map_get(&e->in->node->meta, name + 5);
+    if (str_prefix(name, "secret."))
+        return e->in->secrets ? str_map_get(e->in->secrets, name + 7) : NULL;
     if (env_get(e, name) || !e->building)
         return env_get(e, name);
     /* the values of variables may name a port or meta as the job does, a config not: as in Nomad */
@@ -386,7 +392,7 @@ env_check(const struct env *env, struct err *e)
         auto_buf struct buf names = BUF_INIT(ENV_VALUE_MAX);
         for (size_t i = 0; i < env->missing.n; i++)
             buf_printf(&names, "%s${%.100s}", i > 0 ? ", " : "", env->missing.v[i]);
-        return err_set(e, -ERR_INVALID, "the config refers to what has no value: %s",
+        return err_set(e, -ERR_INVALID, "the task refers to what has no value: %s",
                        buf_str(&names));
     }
     return env->too_long ? err_set(e, -ERR_INVALID,
@@ -399,7 +405,7 @@ env_check(const struct env *env, struct err *e)
 static bool
 is_ours(const char *name)
 {
-    static const char *const roots[] = {"NOMAD_", "attr.", "meta.", "node.", "env."};
+    static const char *const roots[] = {"NOMAD_", "attr.", "meta.", "node.", "env.", "secret."};
     for (size_t i = 0; i < ARRAY_LEN(roots); i++)
         if (str_prefix(name, roots[i]))
             return true;
@@ -415,15 +421,16 @@ is_noted(const struct env *env, const char *name)
     return false;
 }
 
-/* Lists the references of the text that have no value, each once. */
+/* Lists the references of the text that have no value, each once. root: of which alone; "": of all
+ * that are ours. */
 static void
-note_missing(struct env *env, const char *s)
+note_missing(struct env *env, const char *s, const char *root)
 {
     auto_mem void *tmp = mem_ctx("references");
     for (; (s = strstr(s, "${")) != NULL; s += 2) {
         const char *name = NULL;
-        if (reference_at(tmp, s, &name) == 0 || !is_ours(name) || look_up(env, name) != NULL ||
-            env->missing.n >= ENV_MISSING_MAX || is_noted(env, name))
+        if (reference_at(tmp, s, &name) == 0 || !is_ours(name) || !str_prefix(name, root) ||
+            look_up(env, name) != NULL || env->missing.n >= ENV_MISSING_MAX || is_noted(env, name))
             continue;
         list_add(env, env->missing, mem_strdup(env, name));
     }
@@ -437,7 +444,7 @@ interpolate_at(const void *ctx, struct env *env, const struct value *v, int dept
     if (depth > ENV_DEPTH_MAX)
         return value_clone(ctx, v);
     if (v->kind == VALUE_STRING) {
-        note_missing(env, v->str.s);
+        note_missing(env, v->str.s, "");
         return value_str(ctx, env_interpolate(ctx, env, v->str.s));
     }
     if (v->kind == VALUE_LIST) {
@@ -450,7 +457,7 @@ interpolate_at(const void *ctx, struct env *env, const struct value *v, int dept
         struct value *m = value_map(ctx);
         for (size_t i = 0; i < v->map.n; i++) {
             const char *k = v->map.v[i].k;
-            note_missing(env, k);
+            note_missing(env, k, "");
             value_map_set(m, env_interpolate(ctx, env, k),
                           interpolate_at(ctx, env, v->map.v[i].v, depth + 1));
         }

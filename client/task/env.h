@@ -6,7 +6,7 @@
  * Layers, later wins: directories, limits, ids, ports; what hooks of the allocation add; meta; the
  * host's environment (never overrides the former); the task's env block; what its hooks add.
  * Names that resolve: NOMAD_* and every variable of the task (plain or as env.X), node.*, attr.*,
- * meta.* (the node's); anything else stays as written.
+ * meta.* (the node's), secret.NAME.KEY; anything else stays as written.
  */
 #ifndef PADDOCK_CLIENT_TASK_ENV_H
 #define PADDOCK_CLIENT_TASK_ENV_H
@@ -27,6 +27,7 @@ struct env_input {
     const char *secrets_dir;
     const char *parent_cgroup; /* NULL: none */
     const struct str_map *hooks; /* variables of the allocation's hooks; NULL: none */
+    const struct str_map *secrets; /* by "NAME.KEY"; NULL: none */
     const struct str_map *last;  /* variables that go before all others, as they are; NULL: none */
     const char *user;          /* name, for USER and LOGNAME; NULL: left out */
     const char *home;
@@ -51,7 +52,8 @@ const struct str_map *env_all(const struct env *env);
  * cut after ENV_VALUE_MAX bytes, which env_check() tells. */
 const char *env_interpolate(const void *ctx, struct env *env, const char *s);
 /* Strings at any depth, keys of maps as well. NULL stays NULL. A reference to NOMAD_*, attr, meta,
- * node or env that has no value is told by env_check(); any other text in ${} stays. */
+ * node, env or secret that has no value is told by env_check(), of a secret in the env block as
+ * well; any other text in ${} stays. */
 struct value *env_interpolate_value(const void *ctx, struct env *env, const struct value *v);
 /* -ERR_INVALID: a text was too long, the environment's own included, or a value refers to what
  * there is not; to be asked before any is used. */

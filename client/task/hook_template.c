@@ -601,7 +601,7 @@ hook_template_poststart(struct task_runner *tr)
                 template_script(h, i);
         if (tr->hook.template == h)
             template_apply(h);
-    } else if (tr->ar->g->warden != NULL) {
+    } else if (tr->ar->g->warden != NULL && secrets_ready(tr)) {
         template_all_due(h);
         template_render_due(h);
     }

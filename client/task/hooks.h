@@ -23,7 +23,8 @@ struct task_runner;
 /* In this order. What a hook keeps while its task runs is tr->hook.NAME, a struct NAME_hook of its
  * own. */
 #define TASK_HOOKS(X)                                                                              \
-    X(ready) X(payload) X(identity) X(api) X(artifact) X(template) X(denied) X(pressure)
+    X(ready)                                                                                       \
+    X(payload) X(identity) X(api) X(secret) X(artifact) X(template) X(denied) X(pressure)
 
 #define HOOK_QUIET_NS (300 * NS_PER_S) /* between two events of one kind: a task keeps few */
 
@@ -53,5 +54,9 @@ void task_hooks_stop(struct task_runner *tr);
 void identity_env(const void *ctx, const struct task_runner *tr, const char *secrets_dir,
                   struct str_map *ret);
 bool identity_has_file(const struct task *t);
+/* Says whether what the secrets of the task stand for is known. */
+bool secrets_ready(const struct task_runner *tr);
+/* Returns their values by "NAME.KEY", borrowed; NULL: none. */
+const struct str_map *secrets_values(const struct task_runner *tr);
 
 #endif

@@ -260,6 +260,7 @@ launch_prepare(const void *ctx, struct task_runner *tr, bool whole, struct prepa
     tr->events->env(tr->ar, ctx, &p->hooks);
     identity_env(ctx, tr, p->ei.secrets_dir, &p->hooks);
     p->ei.hooks = &p->hooks;
+    p->ei.secrets = secrets_values(tr);
     if (whole)
         p->ei.last = tr->vars;
     const char *user = str_or(tr->task->user, tr->driver->can->isolation ? "nobody" : raw_user(g));

@@ -114,7 +114,7 @@ START_TEST(fields_without_effect_are_named)
     list_add(j, j->task_groups, g);
     codec_list_later(ctx, &type_job, j, &found);
     ck_assert_uint_eq(found.n, 0);
-    list_add(j, t->secrets, type_new(j, &type_secret));
+    list_add(j, t->actions, type_new(j, &type_action));
     list_add(j, t->templates, type_new(j, &type_template));
     list_add(j, t->artifacts, type_new(j, &type_task_artifact));
     g->scaling = type_new(j, &type_scaling_policy);
@@ -122,7 +122,7 @@ START_TEST(fields_without_effect_are_named)
     codec_list_later(ctx, &type_job, j, &found);
     ck_assert_uint_eq(found.n, 2);
     ck_assert_str_eq(found.v[0], "group \"web\": scaling");
-    ck_assert_str_eq(found.v[1], "group \"web\": task \"x\": secret");
+    ck_assert_str_eq(found.v[1], "group \"web\": task \"x\": action");
 }
 END_TEST
 

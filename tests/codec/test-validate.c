@@ -231,7 +231,8 @@ START_TEST(bounds)
         {GROUP("\"Tasks\":[{\"Name\":\"t\",\"Driver\":\"raw_exec\",\"Isolation\":{\"Userns\":"
                "\"host\"}}]"),
          "does not isolate"},
-        {GROUP("\"Tasks\":[{\"Name\":\"t\",\"Driver\":\"docker\",\"Isolation\":{\"CPUIdle\":true}}]"),
+        {GROUP(
+             "\"Tasks\":[{\"Name\":\"t\",\"Driver\":\"docker\",\"Isolation\":{\"CPUIdle\":true}}]"),
          "has no such limit"},
         {GROUP("\"Tasks\":[{" TASK ",\"Isolation\":{\"Nofile\":9999999}}]"), "nofile"},
         {GROUP("\"Tasks\":[{" TASK ",\"Isolation\":{\"Swap\":-1}}]"), "swap must be between"},
@@ -265,6 +266,17 @@ START_TEST(bounds)
                "\"0\"}]"),
          "at least 1"},
         {GROUP("\"EphemeralDisk\":{\"SizeMB\":9223372036854775807}"), "ephemeral_disk"},
+        {GROUP("\"Tasks\":[{" TASK ",\"Secrets\":[{\"Name\":\"a-b\"}]}]"),
+         "secret \"a-b\": a name is"},
+        {GROUP("\"Tasks\":[{" TASK ",\"Secrets\":[{\"Name\":\"a\"}]}]"),
+         "provider and path are needed"},
+        {GROUP("\"Tasks\":[{" TASK
+               ",\"Secrets\":[{\"Name\":\"a\",\"Provider\":\"nomad\",\"Path\":\"a{b\"}]}]"),
+         "secret \"a\": invalid path"},
+        {GROUP("\"Tasks\":[{" TASK
+               ",\"Secrets\":[{\"Name\":\"a\",\"Provider\":\"nomad\",\"Path\":\"p\","
+               "\"Config\":{\"engine\":\"kv\"}}]}]"),
+         "config has the namespace"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         refused(rows[i].json, rows[i].text);

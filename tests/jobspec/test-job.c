@@ -175,7 +175,8 @@ START_TEST(blocks_without_effect)
     job_unsupported(ctx, j, &found);
     const char *all = job_errors_text(ctx, &found);
     ck_assert_msg(strstr(all, "group \"app\": task \"t\": ") && !strstr(all, "template") &&
-                      strstr(all, "secret") && strstr(all, "group \"app\": scaling") &&
+                      strstr(all, "secret \"own\": provider \"vault\" is not in this release") &&
+                      strstr(all, "group \"app\": scaling") &&
                       strstr(all, "volume \"data\": type \"csi\" is not in this release") &&
                       strstr(all, "service \"s\": provider \"consul\"") &&
                       strstr(all, "task \"u\": vault"),

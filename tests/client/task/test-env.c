@@ -304,12 +304,34 @@ START_TEST(a_config_refers_to_nothing_that_is_not_there)
     env_interpolate_value(ctx, e, v);
     struct err why = ERR_INIT;
     ck_assert_int_eq(env_check(e, &why), -ERR_INVALID);
-    ck_assert_str_eq(why.text, "the config refers to what has no value: ${NOMAD_META_nope}, ${meta.nope}, "
-                               "${attr.no.such}, ${NOMAD_PORT_x}");
+    ck_assert_str_eq(why.text,
+                     "the task refers to what has no value: ${NOMAD_META_nope}, ${meta.nope}, "
+                     "${attr.no.such}, ${NOMAD_PORT_x}");
     struct env *other = env_build(ctx, &f->in);
     ck_assert_str_eq(env_interpolate(ctx, other, "${NOMAD_META_nope}"), "${NOMAD_META_nope}"); /* of env */
     struct err none = ERR_INIT;
     ck_assert_int_eq(env_check(other, &none), 0);
+}
+END_TEST
+
+START_TEST(secrets_resolve_and_are_asked_for_by_name)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct fixture *f = fixture(ctx);
+    struct str_map secrets = {0};
+    str_map_set(ctx, &secrets, "db.password", "p${node.class}");
+    f->in.secrets = &secrets;
+    str_map_set(ctx, &f->task.env, "PASSWORD", "<${secret.db.password}>");
+    struct env *e = env_build(ctx, &f->in);
+    IS(e, "PASSWORD", "<p${node.class}>"); /* a value is no text of the job */
+    ck_assert_ptr_null(env_get(e, "secret.db.password"));
+    struct err none = ERR_INIT;
+    ck_assert_int_eq(env_check(e, &none), 0);
+    str_map_set(ctx, &f->task.env, "NONE", "${secret.db.none} ${secret.x.password}");
+    struct err why = ERR_INIT;
+    ck_assert_int_eq(env_check(env_build(ctx, &f->in), &why), -ERR_INVALID);
+    ck_assert_str_eq(why.text, "the task refers to what has no value: ${secret.db.none}, "
+                               "${secret.x.password}");
 }
 END_TEST
 
@@ -447,11 +469,9 @@ START_TEST(cpu_rate_when_the_clock_is_set_back)
 END_TEST
 
 TEST_SUITE("env", ids_and_limits, meta_layers, ports, what_a_driver_maps_is_the_port_of_the_task,
-           ports_and_meta_make_as_many_variables_as_registration_counts,
-           own_variables_are_resolved,
+           ports_and_meta_make_as_many_variables_as_registration_counts, own_variables_are_resolved,
            ports_and_meta_have_the_names_of_the_job_in_values_of_variables, interpolation,
-           a_text_that_grows_too_long_is_told,
-           values_at_any_depth, keys_of_a_config_are_resolved,
-           a_config_refers_to_nothing_that_is_not_there, resolv_of_a_group,
-           what_is_put_into_resolv_conf_is_looked_at_again, log_names, log_seek, log_followed,
-           cpu_rate_when_the_clock_is_set_back)
+           a_text_that_grows_too_long_is_told, values_at_any_depth, keys_of_a_config_are_resolved,
+           a_config_refers_to_nothing_that_is_not_there, secrets_resolve_and_are_asked_for_by_name,
+           resolv_of_a_group, what_is_put_into_resolv_conf_is_looked_at_again, log_names, log_seek,
+           log_followed, cpu_rate_when_the_clock_is_set_back)
