@@ -93,6 +93,15 @@ is_open(const struct request *a)
 }
 
 /* A node of another region decides itself of what is passed on to it. */
+static bool
+is_decided_away(const struct request *a)
+{
+    bool of_a_node = str_prefix(a->req->path, "/v1/client/") ||
+                     str_prefix(a->req->path, "/v1/allocation/");
+
+    return of_a_node && !request_is_for_our_region(a);
+}
+
 void
 request_admit(struct request *a)
 {
@@ -100,9 +109,7 @@ request_admit(struct request *a)
     bool later = (a->route->verbs & VERB_SESSION) && str_empty(a->env.auth_token) &&
                  http_query(a->req, "ws_handshake") != NULL;
 
-    bool away = str_prefix(a->req->path, "/v1/client/") && !request_is_for_our_region(a);
-
-    if (a->api->rights == NULL || a->route->cap == BY_SERVER || later || away ||
+    if (a->api->rights == NULL || a->route->cap == BY_SERVER || later || is_decided_away(a) ||
         str_eq(a->route->cap, "none")) {
         if (a->line == NULL || a->api->rights == NULL || is_open(a) ||
             !request_is_for_our_region(a)) {
