@@ -87,11 +87,16 @@ class Member(Agent):
         self.proc = subprocess.Popen([*self.place.enter, self.program, "agent", "-config", self.config], stdout=open_log(self.log),
                                      stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
 
-    def request(self, method, path, body=None, timeout=30):
+    def output(self, *args):
+        """What a program prints in its place."""
+        return subprocess.run([*self.place.enter, *args], capture_output=True, text=True, check=True).stdout
+
+    def request(self, method, path, body=None, timeout=30, token=None):
         c = http.client.HTTPConnection("127.0.0.1", self.http, timeout=timeout)
         c.sock = self.place.connect(self.http, timeout)
         try:
-            c.request(method, path, body=json.dumps(body) if body is not None else None)
+            headers = {"X-Nomad-Token": token or self.token} if token or self.token else {}
+            c.request(method, path, body=json.dumps(body) if body is not None else None, headers=headers)
             r = c.getresponse()
             return r.status, dict(r.getheaders()), r.read()
         except http.client.HTTPException as e:
@@ -171,8 +176,9 @@ def processes(comm):
     return found
 
 
-def build(n_clients, server_text):
-    """Three servers, of which each is told one other, and clients, which are told one of them each; until all are ready."""
+def build(n_clients, server_text, text="", led=None):
+    """Three servers, of which each is told one other, and clients, which are told one of them each; until all are ready. `text`:
+    of the configuration of each; `led`: called when there is a leader."""
     for tool in ("ip", "nsenter", "unshare"):
         need(shutil.which(tool), tool, "not installed")
     hub = Place()
@@ -180,7 +186,7 @@ def build(n_clients, server_text):
     hub.ip("link", "add", "bridge", "type", "bridge")
     hub.ip("link", "set", "bridge", "up")
     for i in (1, 2, 3):
-        servers.append(Member(hub, i, "server"))
+        servers.append(Member(hub, i, "server", text))
     for i, a in enumerate(servers):
         to = servers[(i + 1) % 3]
         with open(a.config, "a") as f:
@@ -189,9 +195,11 @@ def build(n_clients, server_text):
         a.start()
     for i in range(n_clients):
         first = servers[i % 3]
-        clients.append(Member(hub, 4 + i, "client", 'client {\n  network_interface = "eth0"\n}\n', servers=[f"{first.addr}:{first.rpc}"]))
+        clients.append(Member(hub, 4 + i, "client", 'client {\n  network_interface = "eth0"\n}\n' + text, servers=[f"{first.addr}:{first.rpc}"]))
         clients[-1].start()
     servers[0].until(leader, "a leader", 30 * SLOW)
+    if led is not None:
+        led()
 
     def ready():
         n = stale(servers[0], "/v1/nodes")
