@@ -644,7 +644,9 @@ client_alloc_gc(struct client *c, const char *alloc_id, client_done *done, void 
     op->left++;
     if (!gc_collect(c->gc, ar, GC_ASKED, operation_part, op)) {
         op->left--;
-        err_set(&op->e, -ERR_CONFLICT, "allocation \"%s\" is not terminal: stop it first",
+        err_set(&op->e, -ERR_CONFLICT,
+                ar->lent > 0 ? "allocation \"%s\" gives its disk to the next one: try again"
+                             : "allocation \"%s\" is not terminal: stop it first",
                 ar->a.id);
     }
 }

@@ -47,6 +47,7 @@ struct alloc_runner {
     bool removed;    /* the server does not know it any more */
     bool collecting; /* its directory is being removed */
     bool doomed;
+    unsigned lent; /* hook_disk.c: others that take over its disk, which stays until they have it */
     const char *status;
     const char *description;
     int64_t ended_ns; /* when it became terminal */

@@ -166,6 +166,7 @@ static void
 after_terminal(struct alloc_runner *ar)
 {
     hooks_exited(ar);
+    hooks_other_ended(ar);
     ar->in->events->ended(ar->in->arg, ar);
 }
 

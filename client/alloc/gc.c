@@ -41,7 +41,8 @@ gc_new(struct allocs *allocs)
 static bool
 gc_collectable(const struct alloc_runner *ar)
 {
-    return alloc_runner_terminal(ar) && !ar->collecting && !ar->doomed && !ar->a.stopped;
+    return alloc_runner_terminal(ar) && !ar->collecting && !ar->doomed && !ar->a.stopped &&
+           ar->lent == 0;
 }
 
 /* Finds the allocation that may go first; an end that the server does not know yet must not be

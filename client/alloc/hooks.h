@@ -20,7 +20,7 @@ struct str_map;
 
 /* In the order in which they are made. What a hook keeps is ar->hook.NAME, a struct NAME_hook of
  * its own. */
-#define ALLOC_HOOKS(X) X(dirs) X(network) X(services) X(health)
+#define ALLOC_HOOKS(X) X(dirs) X(disk) X(network) X(services) X(health)
 
 struct alloc_hook {
     const char *name;
@@ -32,6 +32,8 @@ struct alloc_hook {
     void (*changed)(struct alloc_runner *ar);      /* a task, or what the servers want; or NULL */
     void (*exited)(
         struct alloc_runner *ar); /* all tasks have ended; comes more than once; or NULL */
+    /* All tasks of another one have ended; comes more than once; or NULL. */
+    void (*other_ended)(struct alloc_runner *ar, struct alloc_runner *other);
     void (*stop)(struct alloc_runner *ar);         /* no timer is left; or NULL */
 };
 

@@ -124,6 +124,15 @@ hooks_exited(struct alloc_runner *ar)
 }
 
 void
+hooks_other_ended(struct alloc_runner *ar)
+{
+    ALLOCS_EACH (ar->in, other)
+        for (size_t i = 0; other != ar && i < ARRAY_LEN(rows); i++)
+            if (rows[i]->other_ended)
+                rows[i]->other_ended(other, ar);
+}
+
+void
 hooks_blame(struct task_runner *tr, const char *what, const struct err *e)
 {
     const struct task_state *s = tr->sm.t->state;

@@ -18,6 +18,8 @@ void hooks_changed(struct alloc_runner *ar);
 /* Are task_events.env, and what follows the allocation's end and the agent's. */
 void hooks_env(struct alloc_core *a, const void *ctx, struct str_map *ret);
 void hooks_exited(struct alloc_runner *ar);
+/* All tasks of this one have ended: tells the others. */
+void hooks_other_ended(struct alloc_runner *ar);
 void hooks_stop(struct alloc_runner *ar);
 /* Says once by an event of a task what is wrong with something beside it: "WHAT: why". Its run goes
  * on. */

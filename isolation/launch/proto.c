@@ -50,7 +50,8 @@ enum { DEVICE_MAX = 1 << 20 }; /* of both numbers */
     X(EXEC, exec != NULL)                                                                          \
     X(HELPER, helper != NULL)                                                                      \
     X(ISOLATION, isolation != NULL)                                                                \
-    X(UNTIL, until != 0)
+    X(UNTIL, until != 0)                                                                           \
+    X(FROM, from != NULL)
 
 enum {
 #define BIT(name, there) BIT_##name,
@@ -370,6 +371,8 @@ check_values(const struct warden_request *r, struct err *e)
 {
     if (r->alloc_id != NULL && proto_check_alloc_id(r->alloc_id) < 0)
         return err_set(e, -ERR_INVALID, "the allocation id is not a UUID");
+    if (r->from != NULL && (proto_check_alloc_id(r->from) < 0 || str_eq(r->from, r->alloc_id)))
+        return err_set(e, -ERR_INVALID, "the allocation before is not another one's UUID");
     if (r->task_name != NULL && !plain_task_name(r->task_name))
         return err_set(e, -ERR_INVALID, "the task name is not allowed");
     if (!plain_path(r->path) || (r->path != NULL && r->alloc_id == NULL))

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Project quotas, see quota.h. In this order: the size of a quota; the kernel's calls; projects,
+ * free and taken; trees that change theirs; the probe.
+ */
 #include "isolation/root/quota.h"
 
 #include <dirent.h>
@@ -185,6 +189,72 @@ quota_lift(int fd)
 {
     uint32_t id = quota_project(fd);
     return id == 0 ? 0 : set_quota(fd, id, (struct quota_size){0});
+}
+
+/* --- from one to another --- */
+
+/* The fd of an entry that a project can be set of; -1: of another kind. */
+static int
+open_entry(int dir, const char *name, mode_t *ret_type)
+{
+    struct stat st;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    *ret_type = st.st_mode & S_IFMT;
+    if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+        return -1;
+    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static int
+give_file(int fd, uint32_t id)
+{
+    struct fsxattr a;
+    int r = get_attr(fd, &a);
+    if (r < 0)
+        return r;
+    a.fsx_projid = id; /* of a file, nothing inherits */
+    return ioctl(fd, FS_IOC_FSSETXATTR, &a) < 0 ? -errno : 0;
+}
+
+static int
+give_tree(int dir, const char *name, uint32_t id, int depth)
+{
+    mode_t type;
+    int fd = open_entry(dir, name, &type);
+    if (fd < 0)
+        return fd == -1 ? 0 : fd;
+    int r = S_ISDIR(type) ? set_project(fd, id) : give_file(fd, id);
+    DIR *d = r == 0 && S_ISDIR(type) ? fdopendir(fd) : NULL;
+    if (d == NULL) {
+        fd_close(&fd);
+        return r;
+    }
+    if (depth == QUOTA_DEPTH_MAX)
+        r = -ENAMETOOLONG;
+    for (struct dirent *de; r == 0 && (de = readdir(d)) != NULL;)
+        if (!str_eq(de->d_name, ".") && !str_eq(de->d_name, ".."))
+            r = give_tree(dirfd(d), de->d_name, id, depth + 1);
+    closedir(d);
+    return r;
+}
+
+int
+quota_give(int dir, const char *name, int to)
+{
+    auto_fd int top = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct fsxattr has, gets;
+    if (top < 0)
+        return -errno;
+    int r = get_attr(to, &gets);
+    if (r == -ENOTTY || r == -EOPNOTSUPP)
+        return 0; /* a file system without projects */
+    if (r == 0)
+        r = get_attr(top, &has);
+    if (r < 0 || has.fsx_projid == gets.fsx_projid)
+        return r;
+    return give_tree(dir, name, gets.fsx_projid, 0);
 }
 
 /* --- is it possible here? --- */

@@ -41,6 +41,11 @@ int quota_set(int fd, int64_t mb, uint32_t *next, struct err *e);
 /* Lifts the limit of the directory's project, when it is one of ours: before the directory is
  * removed. */
 int quota_lift(int fd);
+/* Gives the tree `name` of the directory `dir` to the project of `to`, a directory: it counts there
+ * and may be renamed into it. Nobody may change the tree meanwhile. Symbolic links and the like,
+ * which no call reaches, keep their inode in the old project. -ENAMETOOLONG: it is deeper than
+ * QUOTA_DEPTH_MAX. */
+int quota_give(int dir, const char *name, int to);
 /* 0: none of ours. */
 uint32_t quota_project(int fd);
 

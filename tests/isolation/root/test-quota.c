@@ -392,6 +392,59 @@ START_TEST(what_is_found)
 }
 END_TEST
 
+static void
+disk_move(struct rig *r, const char *to, const char *from, const char *why)
+{
+    struct warden_task t = {.name = "web", .driver = "exec"};
+    const struct warden_task *v[] = {&t};
+    const struct warden_alloc a = {.id = to, .tasks = v, .n = 1};
+    struct got g = {0};
+    warden_disk_move(r->client, &a, from, rig_got, &g);
+    rig_wait(r, &g);
+    ck_assert_msg(why == NULL ? g.err.code == 0 : strstr(g.err.text, why) != NULL, "%s",
+                  g.err.text);
+    got_free(&g);
+}
+
+/* All that moves counts where it goes, and no more where it was. */
+START_TEST(a_disk_that_is_handed_on)
+{
+    struct rig r;
+    if (!disk_start(&r))
+        return;
+    alloc_make(&r, rig_id, SIZE_MB, NULL);
+    alloc_make(&r, other_id, SIZE_MB, NULL);
+    ck_assert_str_eq(says(&r, rig_id,
+                          "import os\nos.makedirs('/local/a/b/c')\n"
+                          "open('/local/a/b/c/f', 'wb').write(bytes(4 << 20))\n"
+                          "open('/alloc/data/g', 'wb').write(bytes(4 << 20))\n"
+                          "os.symlink('/etc/passwd', '/alloc/data/l')\nos.mkfifo('/alloc/data/p')\n"
+                          "os.link('/local/a/b/c/f', '/local/h')\nprint('made')"),
+                     "made\n");
+    disk_move(&r, other_id, rig_id, NULL);
+    disk_move(&r, other_id, rig_id, NULL); /* once more: done already */
+    uint32_t one = project(&r, rig_id), two = project(&r, other_id);
+    rig_near(usage(&r, two).dqb_curspace, 8 * MIB, "bytes moved");
+    ck_assert_uint_lt(usage(&r, one).dqb_curspace, MIB);
+    ck_assert_str_eq(says(&r, other_id,
+                          FILL "import os\nprint(sorted(os.listdir('/alloc/data')), "
+                               "os.path.getsize('/local/h'), os.readlink('/alloc/data/l'))\n"
+                               "fill('/local/a/more')\nos.remove('/local/a/more')"),
+                     "['g', 'l', 'p'] 4194304 /etc/passwd\n122\n");
+    /* neither into what is there, nor from what runs, nor from nowhere */
+    struct got g;
+    alloc_make(&r, third_id, SIZE_MB, NULL);
+    struct launch_spec *s = rig_spec(&r, other_id, "web", true, "exec sleep 1000");
+    rig_launch(&r, s, &g);
+    disk_move(&r, third_id, other_id, "still runs");
+    disk_move(&r, other_id, third_id, "still runs");
+    disk_move(&r, other_id, "0000002d-89ab-cdef-0123-456789abcdef", "still runs");
+    got_free(&g);
+    disk_move(&r, third_id, "0000002d-89ab-cdef-0123-456789abcdef", "has no directory");
+    disk_stop(&r);
+}
+END_TEST
+
 /* FS_IOC_FSGETXATTR, FS_IOC_FSSETXATTR, FS_IOC_GETFLAGS, FS_IOC_SETFLAGS; FS_PROJINHERIT_FL. */
 #define LEAVE                                                                                      \
     "import fcntl, os, struct\n"                                                                   \
@@ -443,4 +496,5 @@ START_TEST(a_task_stays_in_its_project)
 END_TEST
 
 TEST_SUITE_TIMEOUT("quota", 60, a_part_of_the_inodes, a_file_system_without, a_kernel_without,
-                   what_the_policy_says, bytes, inodes, what_is_found, a_task_stays_in_its_project)
+                   what_the_policy_says, bytes, inodes, what_is_found, a_disk_that_is_handed_on,
+                   a_task_stays_in_its_project)

@@ -323,6 +323,11 @@ hostile_request(struct rig *r, const struct warden_request *q)
     close(fd);
 }
 
+#define TASKS_WEB                                                                                  \
+    {                                                                                              \
+        (struct warden_task *[]){&(struct warden_task){.name = "web"}}, 1                          \
+    }
+
 START_TEST(closes_on_hostile_requests)
 {
     TEST_NEED("root");
@@ -402,6 +407,12 @@ START_TEST(closes_on_hostile_commands)
     TEST_NEED("root");
     struct rig r;
     rig_start(&r, 0);
+    hostile_request(
+        &r, &(struct warden_request){
+                .op = WARDEN_DISK_MOVE, .alloc_id = rig_id, .tasks = TASKS_WEB, .from = "../x"});
+    hostile_request(
+        &r, &(struct warden_request){
+                .op = WARDEN_DISK_MOVE, .alloc_id = rig_id, .tasks = TASKS_WEB, .from = rig_id});
     const char *no_name[] = {""}, *some[] = {"/bin/true"}, *no_env[] = {"x"};
     struct exec_request nothing = {.tty = true}, empty = {.command = {no_name, 1}},
                         env = {.command = {some, 1}, .env = {no_env, 1}},
