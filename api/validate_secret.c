@@ -8,7 +8,7 @@
 
 #include "api/limits.h"
 #include "api/terms.h"
-#include "api/vars/vars.h"
+#include "api/var_path.h"
 #include "common/mem.h"
 #include "common/str.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Variables: their paths, sizes and locks, and the words of the key ring. Pure.
+ * Variables: their sizes and locks, and the words of the key ring. Pure.
  */
 #ifndef PADDOCK_API_VARS_VARS_H
 #define PADDOCK_API_VARS_VARS_H
@@ -23,14 +23,11 @@
 #define VAR_LOCK_ACQUIRE "lock-acquire"
 #define VAR_LOCK_RELEASE "lock-release"
 
-/* A path, and the sum of all keys and values. */
-enum { VAR_PATH_MAX = 128, VAR_BYTES_MAX = 65536, VAR_ITEMS_MAX = 4096 };
+/* The sum of all keys and values. */
+enum { VAR_BYTES_MAX = 65536, VAR_ITEMS_MAX = 4096 };
 /* Seconds. */
 enum { VAR_LOCK_TTL_MIN = 10, VAR_LOCK_TTL_MAX = 24 * 3600, VAR_LOCK_DEFAULT = 15 };
 
-/* A path that can be written: letters, digits and "-_~/"; below "nomad" only what is for jobs and
- * their templates. -ERR_INVALID. */
-int vars_check_path(const char *path, struct err *e);
 /* -ERR_INVALID: none, too many, or too large. */
 int vars_check_items(const struct str_map *items, struct err *e);
 /* Fills in what it does not say. -ERR_INVALID. */

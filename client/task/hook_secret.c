@@ -119,7 +119,7 @@ on_look(void *arg)
     if (tr->launching)
         tr->up->go_on(tr);
     else
-        task_hooks_poststart(tr); /* of templates, which have waited */
+        tr->poststart(tr); /* of templates, which have waited */
 }
 
 static void

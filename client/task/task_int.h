@@ -49,6 +49,7 @@ struct task_runner { /* an element of the array of its allocation */
     struct alloc_core *ar;
     const struct task_events *events;
     void (*act)(struct task_runner *tr, unsigned acts); /* task_runner_act(), for files below it */
+    void (*poststart)(struct task_runner *tr);          /* task_hooks_poststart(), likewise */
     /* task_runner_signal(), likewise */
     void (*signal)(struct task_runner *tr, int sig, const char *why, client_done *done, void *arg);
     const struct str_map *vars; /* of a hook: variables before all others; NULL: none */

@@ -322,6 +322,7 @@ task_runner_init(struct task_runner *tr, struct alloc_core *ar, const struct tas
                                .events = events,
                                .up = &handle_events,
                                .act = task_runner_act,
+                               .poststart = task_hooks_poststart,
                                .signal = task_runner_signal};
     tr->sm.t = record;
     process_init(tr);

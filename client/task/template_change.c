@@ -4,7 +4,7 @@
  */
 #include "client/task/command.h"
 #include "client/task/handle.h"
-#include "client/task/template_int.h"
+#include "client/task/hook_template.h"
 #include "common/clock.h"
 #include "common/duration.h"
 #include "common/mem.h"

@@ -9,6 +9,7 @@
 #include "acl/acl.h"
 #include "acl/caps.h"
 #include "api/terms.h"
+#include "api/var_path.h"
 #include "api/vars/vars.h"
 #include "common/mem.h"
 #include "server/call/caller.h"
