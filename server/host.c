@@ -63,6 +63,12 @@ server_ways(const struct server *s)
     return s->ways;
 }
 
+struct events *
+server_events(const struct server *s)
+{
+    return s->events;
+}
+
 struct callers *
 server_callers(const struct server *s)
 {

@@ -35,6 +35,7 @@ struct server;
 struct state_txn;
 struct ways;
 struct callers;
+struct events;
 
 /* The settings that a server is started with (server.h); strings are copied. */
 struct server_config {
@@ -98,6 +99,9 @@ struct keys *server_keys(const struct server *s);
 struct jwks *server_jwks(const struct server *s);
 /* Those who call, by their tokens (server/call/caller.h). */
 struct callers *server_callers(const struct server *s);
+
+/* The newest events of the log (server/events/ring.h). */
+struct events *server_events(const struct server *s);
 
 /* Explanations and simulations take a processor for a while: one at a time, whoever asks. False:
  * one is being made. Any thread. */

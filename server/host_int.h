@@ -25,6 +25,7 @@ struct server {
     struct keys_fetch *fetch; /* of the wrapping key; NULL: it is not asked for */
     struct ways *ways;
     struct callers *callers;
+    struct events *events;
     struct forwards *forwards;
     struct regions *abroad;
     struct core_net net;

@@ -27,6 +27,12 @@ enum {
     LIST_PART_ROWS = 4096,           /* rows that are looked at for a part of a list */
     LIST_PART_NS = 10 * 1000 * 1000, /* ns of work for a part of a list */
 
+    EVENTS_KEPT_MAX = 4096,        /* entries of the log whose events are kept for readers */
+    EVENTS_KEPT_BYTES = 32 << 20,  /* bytes of memory of these, about */
+    EVENTS_PART_BYTES = 256 << 10, /* bytes of events at which an answer to a reader ends */
+    EVENTS_PART_ENTRIES = 256,     /* entries that are looked at for one */
+    EVENTS_LINE_MAX = 8 << 20, /* bytes of the events of an entry; without Payload if it has more */
+
     DISPATCH_PAYLOAD_MAX = 16 << 10, /* bytes of the payload of a dispatch */
 
     /* --- server: logins --- */

@@ -56,6 +56,10 @@ struct log_listener {
     /* The first entry of our own term is applied: rebuild from state. */
     void (*on_leader)(void *arg, struct state_txn *t);
     void (*on_lose)(void *arg);
+    /* The same as on_applied, before those who wait for news are woken: for what they read. Must
+     * be short. */
+    void (*on_committed)(void *arg, uint64_t index, const struct intent *in,
+                         const struct fsm_result *res);
     /* After the commit of the entry to the state, leading or not, in log order, once per entry.
      * `in` and `res` live during the call, res->events for as long as they are counted
      * (fsm_events_ref), and `in` with them. */

@@ -26,6 +26,7 @@
 #include "server/call/endpoint.h"
 #include "server/call/ways.h"
 #include "server/core/core.h"
+#include "server/events/ring.h"
 #include "server/gate.h"
 #include "server/gossip/gossip.h"
 #include "server/hook.h"
@@ -238,6 +239,8 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     s->forwards = forwards_new(s, loop, s, endpoint_call);
     s->abroad = regions_new(s, loop, s);
     s->leader = leader_new(s);
+    s->events = events_new(s, 0, 0);
+    core_add_listener(s->core, &events_listener, s->events);
     core_add_listener(s->core, &leader_listener, s->leader);
     test_hook_follow(s->core);
     *ret = s;

@@ -99,6 +99,17 @@ apply_one(struct state_txn *t, struct batch *b, size_t i)
 }
 
 static void
+tell_committed(struct core *c, struct batch *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        if (b->res[i] == NULL)
+            continue;
+        (void)talloc_steal(b->res[i]->events, b->v[i]); /* with the intent */
+        TELL(&c->apply, on_committed, b->v[i]->index, b->in[i], b->res[i]);
+    }
+}
+
+static void
 tell_batch(struct core *c, struct batch *b)
 {
     struct apply_half *a = &c->apply;
@@ -107,7 +118,6 @@ tell_batch(struct core *c, struct batch *b)
         if (b->res[i] == NULL)
             continue;
         any = true;
-        (void)talloc_steal(b->res[i]->events, b->v[i]); /* with the intent */
         TELL(a, on_applied, b->v[i]->index, b->in[i], b->res[i]);
     }
     if (any && a->leading)
@@ -247,6 +257,7 @@ batch_apply(struct core *c, struct batch *b, const void *ctx)
         atomic_store(&c->newest_ns, b->newest_ns);
     c->apply.applied = b->v[b->n - 1]->index;
     c->apply.applied_term = b->v[b->n - 1]->term;
+    tell_committed(c, b);
     if (n > 0 && c->o.on_changes != NULL)
         c->o.on_changes(c->o.on_changes_arg, c->apply.applied, copy, n);
     return 0;

@@ -683,7 +683,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "jobs/statuses", "job/x/scale", "job/x/actions", "job/x/action",
         "job/a/b/scale", "client/allocation/x/snapshot", "client/allocation/x/pause",
         "client/identity", "agent/monitor", "agent/monitor/export", "agent/host",
-        "agent/schedulers", "agent/schedulers/config", "agent/pprof/cmdline", "event/stream",
+        "agent/schedulers", "agent/schedulers/config", "agent/pprof/cmdline",
         "scaling/policies", "scaling/policy/x",
         "volumes", "volumes/external", "volumes/snapshot", "volumes/claims", "volume/csi/x",
         "volume/host/x", "plugins", "plugin/csi/x", "operator/autopilot/configuration",
