@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The events that rows become: see event.h.
+ * The events that rows become: see event.h. First the table of topics, of which most here is a
+ * matter of rows, and the types that entries give; then heads, batches and payloads.
  */
 #include "server/events/event.h"
 
