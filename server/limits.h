@@ -20,6 +20,9 @@ enum {
     GET_ALLOCS_BYTES = 4 << 20, /* bytes of those sent to it at once; it asks for the others then */
     GET_ALLOCS_KNOWN_MAX = 256, /* jobs that it names as known */
     SEARCH_MATCHES_MAX = 20,    /* ids of a kind that a search names */
+    FUZZY_MATCHES_MAX = 100,    /* names of a kind that a fuzzy search gives */
+    FUZZY_ROWS_MAX = 65536,     /* rows of a kind that a fuzzy search looks at */
+    FUZZY_TEXT_MIN = 2,         /* bytes of a text that is searched for in names; not fewer */
     LIST_PART_BYTES = 64 << 10, /* bytes of JSON at which a part of a list ends */
     READ_HERE_BYTES =
         16 << 10,       /* bytes of an object that is read where it is asked for, not by a worker */

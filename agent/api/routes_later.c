@@ -35,7 +35,6 @@ static const struct {
     {VERB_ANY, "/v1/operator/snapshot", NULL, "a snapshot of the state"},
     {VERB_ANY, "/v1/operator/upgrade-check/", "", "a check before an upgrade"},
     {VERB_ANY, "/v1/system/reconcile/summaries", NULL, "reconciling the summaries of jobs"},
-    {VERB_ANY, "/v1/search/fuzzy", NULL, "searching for a part of a name"},
     /* the routes of jobs' later blocks */
     {VERB_ANY, "/v1/scaling/", "", "a scaling policy"},
     {VERB_ANY, "/v1/volume", "", "a volume"},

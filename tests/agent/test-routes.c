@@ -690,7 +690,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "operator/autopilot/health", "operator/snapshot",
         "operator/upgrade-check/vault-workload-identity"};
     static const char *const puts[] = {
-        "job/x/scale", "client/identity/renew", "search/fuzzy", "system/reconcile/summaries",
+        "job/x/scale", "client/identity/renew", "system/reconcile/summaries",
         "volumes", "volume/host/create", "acl/oidc/auth-url"};
     /* clang-format on */
     char target[64];
