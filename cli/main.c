@@ -91,7 +91,6 @@ of_nomad(const char *name)
                                         "license",
                                         "monitor",
                                         "namespace",
-                                        "node identity",
                                         "node pool",
                                         "operator autopilot",
                                         "operator client-state",

@@ -20,6 +20,7 @@
 #include "client/node/announce.h"
 #include "client/node/drain.h"
 #include "client/node/engines.h"
+#include "client/node/identity.h"
 #include "client/node/node.h"
 #include "client/node/sync.h"
 #include "client/probe/probe.h"
@@ -44,6 +45,7 @@ struct client {
     struct gc *gc;
     struct gone_set gone;
     struct meta *meta;
+    struct node_claims *claims;
     struct known *known;
     struct registration reg;
     struct sync *sync;
@@ -249,6 +251,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
     c->reg.known = c->known = known_new(g);
     c->alone = alone_new(&c->allocs);
     engines_recall(c->engines);
+    c->claims = node_claims_new(g);
     node_build(g, c->meta);
     return c;
 }
@@ -689,6 +692,12 @@ void
 client_drain(struct client *c, const struct drain_spec *spec, client_done *done, void *arg)
 {
     drain_start(&c->drain, c->g, spec, done, arg);
+}
+
+void
+client_identity(struct client *c, bool renew, client_identity_done *done, void *arg)
+{
+    node_claims_get(c->claims, renew, done, arg);
 }
 
 struct node_meta_response *

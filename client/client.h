@@ -88,6 +88,9 @@ int client_set_servers(struct client *c, const struct str_list *servers, struct 
  */
 struct node_meta_response *client_meta(const struct client *c, const void *ctx);
 
+/* Tells the identity of the node, as servers have signed it; renew: anew. */
+void client_identity(struct client *c, bool renew, client_identity_done *done, void *arg);
+
 bool client_has_alloc(const struct client *c, const char *alloc_id);
 /* Borrowed; NULL: it is not here. */
 const char *client_alloc_namespace(const struct client *c, const char *alloc_id);

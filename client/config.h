@@ -43,5 +43,6 @@ struct client_config {
 
 /* The end of what was asked for, on the loop; e NULL: done. */
 typedef void client_done(void *arg, const struct err *e);
+typedef void client_identity_done(void *arg, const struct err *e, const struct node_identity *id);
 
 #endif

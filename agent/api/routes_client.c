@@ -395,7 +395,49 @@ meta_apply(struct request *a)
         client_meta_apply(a->api->client, r->meta, meta_applied, a);
 }
 
+/* --- the identity of the node --- */
+
+static void
+identity_told(void *arg, const struct err *e, const struct node_identity *id)
+{
+    struct request *a = arg;
+    if (e)
+        client_error(a, e);
+    else
+        reply_json(a, &type_node_identity, id);
+}
+
+static void
+identity_read(struct request *a)
+{
+    if (own_node(a, http_query(a->req, "node_id")))
+        client_identity(a->api->client, false, identity_told, a);
+}
+
+static void
+identity_renewed(void *arg, const struct err *e, const struct node_identity *id)
+{
+    static const struct empty none;
+    struct request *a = arg;
+    (void)id;
+    if (e)
+        client_error(a, e);
+    else
+        reply_json(a, &type_empty, &none);
+}
+
+static void
+identity_renew(struct request *a)
+{
+    struct node_identity_renew_request *r =
+        request_body(a, &type_node_identity_renew_request, false);
+    if (r && own_node(a, str_empty(r->node_id) ? http_query(a->req, "node_id") : r->node_id))
+        client_identity(a->api->client, true, identity_renewed, a);
+}
+
 const struct route routes_client[] = {
+    {VERB_GET, "/v1/client/identity", NULL, identity_read, 0, "node:read"},
+    {VERB_WRITE, "/v1/client/identity/renew", NULL, identity_renew, 0, "node:write"},
     {VERB_GET, "/v1/client/metadata", NULL, meta_read, 0, "node:read"},
     {VERB_WRITE, "/v1/client/metadata", NULL, meta_apply, 0, "node:write"},
     {VERB_ANY, "/v1/client/fs/ls/", "", fs_ls, 0, "read-fs"},

@@ -19,8 +19,6 @@ static const struct {
     {VERB_ANY, "/v1/job/", "/scale", "scaling a job"},
     {VERB_ANY, "/v1/job/", "/actions", "actions of a job"},
     {VERB_ANY, "/v1/job/", "/action", "actions of a job"},
-    /* nodes */
-    {VERB_ANY, "/v1/client/identity", "", "the identity of a node"},
     /* allocations, evaluations, deployments */
     {VERB_ANY, "/v1/client/allocation/", "/snapshot", "migrating an ephemeral disk"},
     {VERB_GET, "/v1/client/allocation/", "/pause", "the schedule of a task"},

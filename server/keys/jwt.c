@@ -57,6 +57,9 @@ put_claims(const void *ctx, struct buf *b, const struct jwt_claims *c)
     put_text(b, "nomad_job_id", c->job);
     put_text(b, "nomad_allocation_id", c->alloc);
     put_text(b, "nomad_task", c->task);
+    put_text(b, "nomad_node_id", c->node);
+    put_text(b, "nomad_node_class", c->node_class);
+    put_text(b, "nomad_node_datacenter", c->node_datacenter);
     put_text(b, "nomad_node_name", c->node_name);
     put_text(b, "nomad_node_pool", c->node_pool);
     for (size_t i = 0; c->extra != NULL && i < c->extra->n; i++) {

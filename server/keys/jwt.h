@@ -22,7 +22,8 @@ struct jwt_claims {
     const char *region, *namespace, *job, *group, *task, *alloc; /* who it is of */
     const char *identity;                                        /* its name */
     const char *subject;               /* in place of them, of what is no task's; NULL */
-    const char *node_name, *node_pool; /* of the introduction of a node */
+    const char *node_name, *node_pool; /* of the introduction of a node, or of a node */
+    const char *node, *node_class, *node_datacenter;
     const struct str_map *extra;                                 /* NULL: none */
 };
 

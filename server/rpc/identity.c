@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Identities of tasks: signed when a node asks for those of its own allocations, and nowhere
- * stored. First the claims and their signing, then introductions of nodes, tokens of the same kind,
- * and at the end what others need to check them.
+ * stored. First the claims and their signing, then introductions of nodes and what nodes are,
+ * tokens of the same kind, and at the end what others need to check them.
  */
 #include "server/rpc/identity.h"
 
@@ -14,10 +14,12 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "server/call/caller.h"
+#include "server/jwt/token.h"
 #include "server/keys/jwt.h"
 
 #define IDENTITY_DEFAULT "default"
 #define JWKS_PATH "/.well-known/jwks.json"
+#define NODE_IDENTITY_TTL (24 * 3600 * NS_PER_S)
 
 static const struct task *
 own_task(const struct job *j, const char *group, const char *name)
@@ -335,6 +337,63 @@ introduction_check(struct server *s, struct state_txn *t, const struct node *n, 
              "name", n->name, NULL);
     return 0;
 }
+
+/* --- identities of nodes --- */
+
+/* Returns the claims of a token of ours as they are in it. */
+static struct value *
+identity_claims(const void *ctx, const char *jwt)
+{
+    struct jwt_token parts;
+    struct value *v = NULL;
+    struct err e = ERR_INIT;
+
+    ASSERT(jwt_read(ctx, jwt, JWT_MAX, &parts, &e) == 0);
+    ASSERT(json_decode_value(ctx, parts.payload, BUDGET(8 * JWT_MAX), &v, &e) == 0);
+    return v;
+}
+
+static int
+node_sign_run(struct read *r, struct state_txn *t, struct err *e)
+{
+    static const char *const audience[] = {JWT_AUDIENCE};
+    const struct server_config *cfg = server_cfg(r->s);
+    const struct node *n = state_node(t, r->ctx, r->node->id);
+    int64_t now = env_wall_ns(server_env(r->s)) / NS_PER_S;
+    char id[UUID_TEXT];
+
+    if (n == NULL)
+        return err_set(e, -ERR_FORBIDDEN, "Permission denied");
+    const struct node_pool *pool = state_node_pool(t, r->ctx, str_or(n->node_pool, POOL_DEFAULT));
+    int64_t ttl =
+        pool != NULL && pool->node_identity_ttl > 0 ? pool->node_identity_ttl : NODE_IDENTITY_TTL;
+    struct key *k = keys_active(server_keys(r->s), t, e);
+    if (k == NULL)
+        return e->code;
+    const struct jwt_claims c = {.audience = {(const char **)(uintptr_t)audience, 1},
+                                 .issued = now,
+                                 .expires = now + (ttl < NS_PER_S ? 1 : ttl / NS_PER_S),
+                                 .id = env_id(server_env(r->s), id),
+                                 .issuer = cfg->agent->oidc_issuer,
+                                 .subject = mem_printf(r->ctx, "node:%s:%s:%s:default", cfg->region,
+                                                       str_or(n->node_pool, POOL_DEFAULT), n->id),
+                                 .node = n->id,
+                                 .node_pool = str_or(n->node_pool, POOL_DEFAULT),
+                                 .node_class = n->node_class,
+                                 .node_datacenter = n->datacenter};
+    struct node_identity *resp = read_resp(r);
+    resp->jwt = jwt_sign(resp, k, &c);
+    key_unref(k);
+    jwt_signed();
+    if (resp->jwt == NULL)
+        return err_set(e, -ERR_LIMIT, "the claims of the node are too long");
+    resp->claims = identity_claims(resp, resp->jwt);
+    r->index = state_index(t, r->row->tables);
+    return 0;
+}
+
+const struct read_row read_node_sign_identity = {.tables = STATE_BIT(STATE_ROOT_KEYS),
+                                                 .run = node_sign_run};
 
 /* --- for those who check them --- */
 

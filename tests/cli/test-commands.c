@@ -756,24 +756,6 @@ START_TEST(node_drain_that_is_disabled)
 }
 END_TEST
 
-START_TEST(node_meta)
-{
-    fake_answers((const struct answer[]){
-        {"GET /v1/nodes", 200, NODE_LIST},
-        {"POST /v1/client/metadata", 200, "{}"},
-        {"GET /v1/client/metadata", 200,
-         "{\"Meta\":{\"a\":\"1\"},\"Dynamic\":{\"a\":\"1\",\"b\":null},\"Static\":{\"b\":\"2\"}}"},
-        {NULL, 0, NULL}});
-    check_out("node meta apply -node-id cccc -unset b,c a=1 d==", 0, "");
-    ck_assert_str_eq(fake_body(), "{\"NodeID\":\"" NODE_ID
-                                  "\",\"Meta\":{\"b\":null,\"c\":null,\"a\":\"1\",\"d\":\"=\"}}");
-    check_out("node meta read", 0,
-              "\nAll Meta\na = 1\n\nDynamic Meta\na = 1\nb = <unset>\n\nStatic Meta\nb = 2\n");
-    check_err("node meta apply", 1, "Name a <key>=<value>, or -unset a key\n");
-    check_err("node meta apply =x", 1, "\"=x\" is not <key>=<value>\n");
-}
-END_TEST
-
 START_TEST(status_finds_the_kind)
 {
     fake_answers((const struct answer[]){{"GET /v1/jobs?prefix=", 200, "[]"},
@@ -796,5 +778,5 @@ TEST_SUITE("cli", job_list, job_single, job_lookup, errors_of_the_agent, usage,
            garbage_as_a_job_file, what_was_not_said_is_null_in_the_output, plan, plan_of_a_new_job,
            init_writes_once, alloc_status, alloc_status_in_the_order_of_starting, alloc_exec,
            the_escape_character, nodes_and_servers, each_region_has_a_leader, node_status_of_one,
-           a_node_is_found_by_its_name,
-           node_drain, node_drain_that_is_disabled, node_meta, status_finds_the_kind)
+           a_node_is_found_by_its_name, node_drain, node_drain_that_is_disabled,
+           status_finds_the_kind)

@@ -136,4 +136,39 @@ START_TEST(a_file_of_a_namespace)
 }
 END_TEST
 
-TEST_SUITE("cli pools", node_pools, node_pool_files, namespaces, a_file_of_a_namespace)
+START_TEST(node_meta)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/nodes", 200, NODE_LIST},
+        {"POST /v1/client/metadata", 200, "{}"},
+        {"GET /v1/client/metadata", 200,
+         "{\"Meta\":{\"a\":\"1\"},\"Dynamic\":{\"a\":\"1\",\"b\":null},\"Static\":{\"b\":\"2\"}}"},
+        {NULL, 0, NULL}});
+    check_out("node meta apply -node-id cccc -unset b,c a=1 d==", 0, "");
+    ck_assert_str_eq(fake_body(), "{\"NodeID\":\"" NODE_ID
+                                  "\",\"Meta\":{\"b\":null,\"c\":null,\"a\":\"1\",\"d\":\"=\"}}");
+    check_out("node meta read", 0,
+              "\nAll Meta\na = 1\n\nDynamic Meta\na = 1\nb = <unset>\n\nStatic Meta\nb = 2\n");
+    check_err("node meta apply", 1, "Name a <key>=<value>, or -unset a key\n");
+    check_err("node meta apply =x", 1, "\"=x\" is not <key>=<value>\n");
+}
+END_TEST
+
+START_TEST(node_identity)
+{
+    fake_answers((const struct answer[]){
+        {"GET /v1/nodes", 200, NODE_LIST},
+        {"GET /v1/client/identity?node_id=" NODE_ID, 200,
+         "{\"Claims\":{\"sub\":\"node:global:default:x:default\",\"exp\":1795000000,\"n\":7}}"},
+        {"POST /v1/client/identity/renew", 200, "{}"},
+        {NULL, 0, NULL}});
+    check_out("node identity get cccc", 0,
+              "\nClaims\nexp = 2026-11-18T11:06:40Z\nn   = 7\n"
+              "sub = node:global:default:x:default\n");
+    check_out("node identity renew cccc", 0, "");
+    ck_assert_str_eq(fake_body(), "{\"NodeID\":\"" NODE_ID "\"}");
+}
+END_TEST
+
+TEST_SUITE("cli pools", node_pools, node_pool_files, namespaces, a_file_of_a_namespace, node_meta,
+           node_identity)
