@@ -9,6 +9,7 @@
 enum {
     /* --- HTTP API --- */
     API_CALL_MS = 60 * 1000,         /* a request that does not block */
+    API_VOLUME_WAIT_MS = 20 * 1000,  /* until an answer without the node whose volume it is */
     API_BODY_FACTOR = 24,            /* times its size that a JSON body may take in memory */
     API_BODY_LARGE = 64 << 10,       /* bytes of a body that is not decoded on the loop */
     API_BODY_MEMORY_MAX = 128 << 20, /* bytes of memory of any JSON body */

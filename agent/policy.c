@@ -282,6 +282,9 @@ of_isolation(const void *ctx, const struct agent_isolation *iso)
 static void
 set_volumes(struct policy *p, const struct agent_config *cfg)
 {
+    const char *dir = cfg->client ? cfg->client->host_volumes_dir : NULL;
+    p->host_volumes_dir =
+        str_empty(dir) ? mem_printf(p, "%s/host_volumes", p->data_dir) : mem_strdup(p, dir);
     for (size_t i = 0; cfg->client && i < cfg->client->host_volumes.n; i++) {
         const struct agent_host_volume *h = cfg->client->host_volumes.v[i];
         char real[PATH_MAX];

@@ -373,6 +373,7 @@ start_client(struct roles *r, struct err *e)
         .state_dir =
             str_empty(k->state_dir) ? mem_printf(r, "%s/client", p->state_dir) : k->state_dir,
         .alloc_dir = p->alloc_dir,
+        .volumes_dir = p->host_volumes_dir,
         .hand = mem_printf(r, "unix://%s/" POLICY_HAND_SOCKET, p->run_dir),
         .engines = roles_engines(r),
         .name = r->name,

@@ -108,7 +108,10 @@ of_nomad(const char *name)
                                         "service",
                                         "setup",
                                         "system reconcile",
-                                        "volume"};
+                                        "volume claim",
+                                        "volume deregister",
+                                        "volume detach",
+                                        "volume snapshot"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         size_t n = strlen(names[i]);
         if (strncmp(name, names[i], n) == 0 && (name[n] == '\0' || name[n] == ' '))

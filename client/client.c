@@ -23,6 +23,7 @@
 #include "client/node/identity.h"
 #include "client/node/node.h"
 #include "client/node/sync.h"
+#include "client/node/volumes.h"
 #include "client/probe/probe.h"
 #include "client/signing.h"
 #include "client/warden_link.h"
@@ -98,6 +99,7 @@ copy_config(struct ground *g, const struct client_config *from)
         list_add(g, cfg->engines, mem_strdup(g, from->engines.v[i]));
     cfg->plugins = copy_plugins(g, from->plugins);
     cfg->alloc_dir = client_text(g, from->alloc_dir, "");
+    cfg->volumes_dir = client_text(g, from->volumes_dir, "");
     cfg->name = client_text(g, from->name, str_or(host, "localhost"));
     cfg->region = client_text(g, from->region, "global");
     cfg->datacenter = client_text(g, from->datacenter, "dc1");
@@ -160,6 +162,7 @@ on_link_up(void *arg)
 {
     struct client *c = arg;
     allocs_link_up(&c->allocs);
+    volumes_link_up(c->g->volumes);
     sweep_start(&c->allocs);
 }
 
@@ -252,6 +255,7 @@ client_new(struct loop *loop, const struct client_config *cfg, struct rpc_client
     c->alone = alone_new(&c->allocs);
     engines_recall(c->engines);
     c->claims = node_claims_new(g);
+    g->volumes = volumes_new(g, on_node_changed, c);
     node_build(g, c->meta);
     return c;
 }
@@ -293,6 +297,7 @@ stop_for_good(struct client *c)
     engines_stop(c->engines);
     sync_stop(c->sync);
     announce_stop(c->announcer);
+    volumes_stop(c->g->volumes);
     dns_stop(c->dns);
     lookups_stop(c->g->lookups);
     signings_stop(c->g->signings);

@@ -17,6 +17,7 @@ struct client_config {
     const char *hand;        /* address of the engine hand; with engines */
     struct str_list engines; /* drivers whose engines are turned on */
     const char *alloc_dir;  /* host path of the allocation directories (the warden's); required */
+    const char *volumes_dir; /* host path of volumes that are made while servers run [""] */
     const char *name;       /* node name [host name] */
     const char *region;     /* [global] */
     const char *datacenter; /* [dc1] */

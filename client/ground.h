@@ -55,6 +55,7 @@ struct ground { /* a talloc context */
     } helpers;
     struct lookups *lookups; /* what tasks ask the servers for */
     struct signings *signings; /* their identities */
+    struct volumes *volumes;   /* node/volumes.c */
     char node_id[UUID_TEXT];
     char secret[UUID_TEXT];
     char run[UUID_TEXT]; /* of this process: an agent on a copy of the machine has another */

@@ -7,6 +7,9 @@
 #define PADDOCK_CLIENT_LIMITS_H
 
 enum {
+    /* --- client: volumes --- */
+    CLIENT_VOLUMES_BYTES_MAX = 4 << 20, /* bytes of the file that remembers those of a node */
+
     /* --- client: files and logs of tasks --- */
     CLIENT_STREAMS_MAX = 512,          /* logs and files that are read at the same time */
     CLIENT_FRAME_MAX = 48 << 10,       /* bytes of a frame of a followed file */

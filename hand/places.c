@@ -111,9 +111,9 @@ places_find(const void *ctx, const struct hand *h, const char *dir, const struct
     *ret = (struct str_list){0};
     for (size_t i = 0; i < t->mounts.n && r == 0; i++) {
         const struct hand_mount *m = t->mounts.v[i];
-        const struct policy_volume *v =
-            str_empty(m->host_volume) ? NULL : policy_volume(h->policy, m->host_volume);
-        const char *source = v != NULL ? v->path : str_or(m->source, "");
+        const char *volume =
+            str_empty(m->host_volume) ? NULL : policy_volume_path(ctx, h->policy, m->host_volume);
+        const char *source = str_or(volume, str_or(m->source, ""));
         if (str_eq(m->type, "bind") && *source != '/')
             r = find_own(ctx, h, dir, m, &source, e);
         if (r == 0)

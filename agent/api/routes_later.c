@@ -35,7 +35,9 @@ static const struct {
     {VERB_ANY, "/v1/system/reconcile/summaries", NULL, "reconciling the summaries of jobs"},
     /* the routes of jobs' later blocks */
     {VERB_ANY, "/v1/scaling/", "", "a scaling policy"},
-    {VERB_ANY, "/v1/volume", "", "a volume"},
+    {VERB_WRITE, "/v1/volumes", NULL, "a CSI volume"},
+    {VERB_ANY, "/v1/volumes/", "", "a CSI volume, or claims of volumes"},
+    {VERB_ANY, "/v1/volume/csi/", "", "a CSI volume"},
     {VERB_ANY, "/v1/plugin", "", "a plugin for volumes"},
     {VERB_ANY, "/v1/acl/oidc/", "", "logging in by OIDC (a method of type JWT takes its tokens)"},
     /* Enterprise */

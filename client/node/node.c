@@ -7,6 +7,7 @@
 #include <sys/statvfs.h>
 
 #include "api/terms.h"
+#include "client/node/volumes.h"
 #include "client/warden_link.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -154,6 +155,7 @@ add_volumes(struct ground *g)
                                                 .read_only = l->v[i]->read_only};
         map_put(g->node, g->node->host_volumes, v->name)->v = v;
     }
+    volumes_fill(g->volumes, g->node);
 }
 
 void

@@ -14,6 +14,7 @@
 #include "client/limits.h"
 #include "client/local.h"
 #include "client/node/fetch.h"
+#include "client/node/volumes.h"
 #include "common/clock.h"
 #include "common/duration.h"
 #include "common/log.h"
@@ -137,6 +138,7 @@ take_list(struct sync *s, const struct node_client_allocs_response *r)
     }
     s->index = index;
     drop_unlisted(s, r);
+    volumes_take(s->g->volumes, &r->volumes);
     struct fetch_to to = {s->allocs, s->gc, s->gone, on_fetched, s};
     for (size_t i = 0; i < r->allocs.n; i++) {
         const char *id = r->allocs.v[i].k;

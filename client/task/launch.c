@@ -146,7 +146,12 @@ find_volumes(const void *ctx, const struct task_runner *tr, struct env *env,
         __auto_type here = map_get(tr->ar->g->node->host_volumes, source);
         if (!of || !here)
             return err_set(e, -ERR_NOT_FOUND, "this client has no host volume \"%.128s\"", source);
-        v[i] = (struct driver_volume){.name = here->v->name,
+        /* by its id; a path that was registered is mounted as one of the job's is */
+        const char *id = str_or(here->v->id, "");
+        bool made = *id != '\0' && str_suffix(here->v->path, id);
+        v[i] = (struct driver_volume){.name = *id == '\0' ? here->v->name
+                                              : made      ? id
+                                                          : NULL,
                                       .source = here->v->path,
                                       .target = env_interpolate(ctx, env, m->destination),
                                       .read_only = here->v->read_only || of->v->read_only ||

@@ -22,6 +22,7 @@
 #include "common/netrule.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "common/uuid.h"
 #include "isolation/confine/caps.h"
 #include "isolation/confine/seccomp.h"
 
@@ -295,10 +296,27 @@ policy_volume(const struct policy *p, const char *name)
     return NULL;
 }
 
+static bool
+is_made_volume(const struct policy *p, const char *name)
+{
+    return !str_empty(p->host_volumes_dir) && uuid_valid(name);
+}
+
+const char *
+policy_volume_path(const void *ctx, const struct policy *p, const char *name)
+{
+    const struct policy_volume *v = policy_volume(p, name);
+    if (v != NULL)
+        return v->path;
+    return is_made_volume(p, name) ? mem_printf(ctx, "%s/%s", p->host_volumes_dir, name) : NULL;
+}
+
 int
 policy_check_volume(const struct policy *p, const char *name, bool read_only, struct err *e)
 {
     const struct policy_volume *v = policy_volume(p, name);
+    if (v == NULL && is_made_volume(p, name))
+        return 0;
     if (v == NULL)
         return err_set(e, -ERR_POLICY, "this client has no host volume \"%.128s\"", name);
     if (v->read_only && !read_only)

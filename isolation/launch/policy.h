@@ -73,8 +73,11 @@ const char *policy_apparmor(const struct policy *p, const struct launch_spec *s)
 /* The capabilities kept. */
 int policy_caps(const struct policy *p, const struct launch_spec *s, uint64_t *ret, struct err *e);
 
-/* NULL: the client has no host volume of that name. */
+/* NULL: the client has no host volume of that name in its configuration. */
 const struct policy_volume *policy_volume(const struct policy *p, const char *name);
+/* Returns the path of that volume, or of one made while servers ran, by its id; owned by ctx. NULL:
+ * there is none. */
+const char *policy_volume_path(const void *ctx, const struct policy *p, const char *name);
 /* Checks that there is one, which may be mounted so. -ERR_POLICY. */
 int policy_check_volume(const struct policy *p, const char *name, bool read_only, struct err *e);
 

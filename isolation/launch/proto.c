@@ -51,7 +51,8 @@ enum { DEVICE_MAX = 1 << 20 }; /* of both numbers */
     X(HELPER, helper != NULL)                                                                      \
     X(ISOLATION, isolation != NULL)                                                                \
     X(UNTIL, until != 0)                                                                           \
-    X(FROM, from != NULL)
+    X(FROM, from != NULL)                                                                          \
+    X(VOLUME, volume != NULL)
 
 enum {
 #define BIT(name, there) BIT_##name,
@@ -367,6 +368,17 @@ check_helper(const struct warden_request *r, struct err *e)
 }
 
 static int
+check_volume(const struct warden_volume *v, struct err *e)
+{
+    if (v->id == NULL || !uuid_valid(v->id))
+        return err_set(e, -ERR_INVALID, "the id of the volume is not a UUID");
+    if (v->mode < 0 || (v->mode & ~0777) != 0 || v->uid < 0 || v->uid >= INT32_MAX || v->gid < 0 ||
+        v->gid >= INT32_MAX)
+        return err_set(e, -ERR_INVALID, "mode or owner of a volume are out of range");
+    return 0;
+}
+
+static int
 check_values(const struct warden_request *r, struct err *e)
 {
     if (r->alloc_id != NULL && proto_check_alloc_id(r->alloc_id) < 0)
@@ -401,6 +413,8 @@ check_values(const struct warden_request *r, struct err *e)
     if (r->exec != NULL && check_exec(r->exec, e) < 0)
         return -ERR_INVALID;
     if (r->helper != NULL && check_helper(r, e) < 0)
+        return -ERR_INVALID;
+    if (r->volume != NULL && check_volume(r->volume, e) < 0)
         return -ERR_INVALID;
     return r->spec != NULL ? proto_check_spec(r->spec, e) : 0;
 }

@@ -295,9 +295,9 @@ mount_plan(struct warden *w, struct launch *l, struct err *e)
     struct mounts_bind *binds = mem_array(l->ctx, struct mounts_bind, s->mounts.n);
     for (size_t i = 0; i < s->mounts.n; i++) {
         const struct launch_mount *m = s->mounts.v[i];
-        const struct policy_volume *v =
-            str_empty(m->volume) ? NULL : policy_volume(w->policy, m->volume);
-        const char *source = v != NULL ? v->path : m->source;
+        const char *volume =
+            str_empty(m->volume) ? NULL : policy_volume_path(l->ctx, w->policy, m->volume);
+        const char *source = volume != NULL ? volume : m->source;
         struct stat st;
         if (fstatat(AT_FDCWD, source, &st, AT_SYMLINK_NOFOLLOW) < 0)
             return err_errno(e, errno, "mount of \"%s\"", source);

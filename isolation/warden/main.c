@@ -206,6 +206,8 @@ make_base(struct warden *w, const char *helpers, struct err *e)
         list_add(ctx, keep, p->image_paths.v[i]);
     for (size_t i = 0; i < p->host_volumes.n; i++)
         list_add(ctx, keep, p->host_volumes.v[i]->path);
+    if (!str_empty(p->host_volumes_dir) && dir_make(AT_FDCWD, p->host_volumes_dir, 0700) == 0)
+        list_add(ctx, keep, p->host_volumes_dir);
     struct base_conf conf = {
         .dir = mem_printf(w, "%s/base", p->run_dir),
         .bind_roots = p->bind_roots.v,

@@ -88,7 +88,8 @@ turn_reload(struct warden *w)
                 str_eq(p->bridge_name, old->bridge_name) &&
                 str_eq(p->bridge_subnet, old->bridge_subnet);
     same = keep_known(&p->bind_allowed, &old->bind_allowed) && same;
-    same = keep_known_volumes(p, old) && same;
+    same = keep_known_volumes(p, old) && str_eq(p->host_volumes_dir, old->host_volumes_dir) && same;
+    p->host_volumes_dir = mem_strdup(p, old->host_volumes_dir);
     same = keep_known(&p->image_paths, &old->image_paths) && same;
     same = keep_known(&p->allowed_devices, &old->allowed_devices) && same;
     p->data_dir = mem_strdup(p, old->data_dir);

@@ -415,6 +415,12 @@ client_allocs_run(struct read *r, struct state_txn *t, struct err *e)
         if (a->alloc_modify_index > r->index)
             r->index = a->alloc_modify_index;
     }
+    struct state_iter *volumes = state_host_volumes_by_node(t, ctx, r->node->id);
+    for (struct host_volume *v; (v = state_next(volumes, ctx)) != NULL;) {
+        list_add(ctx, resp->volumes, v);
+        if (v->modify_index > r->index)
+            r->index = v->modify_index;
+    }
     if (r->index == 0)
         r->index = 1;
     /* an allocation that a node knows up to an index is here, or was deleted, if that index is
@@ -433,5 +439,7 @@ client_allocs_key(const struct read *r)
     return state_watch_key(WATCH_NODE_ALLOCS, str_or(r->env->node_id, ""), NULL);
 }
 
-const struct read_row read_node_get_client_allocs = {
-    .tables = STATE_BIT(STATE_ALLOCS), .key = client_allocs_key, .run = client_allocs_run};
+const struct read_row read_node_get_client_allocs = {.tables = STATE_BIT(STATE_ALLOCS) |
+                                                               STATE_BIT(STATE_HOST_VOLUMES),
+                                                     .key = client_allocs_key,
+                                                     .run = client_allocs_run};

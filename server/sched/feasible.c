@@ -6,6 +6,7 @@
 
 #include "api/operators.h"
 #include "api/terms.h"
+#include "api/volume/volume.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
@@ -170,14 +171,19 @@ feasible_has_node_part(const struct feasible *f)
     return f->escapes || f->networks || f->volumes;
 }
 
-/* A volume that the node lets nobody write to is for those who do not want to. */
+/* A volume that the node lets nobody write to is for those who do not want to. A volume that was
+ * made while servers run is for jobs of its namespace, in its modes. */
 static bool
-has_volumes(const struct task_group *tg, const struct node *n)
+has_volumes(const struct job *job, const struct task_group *tg, const struct node *n)
 {
     for (size_t i = 0; i < tg->volumes.n; i++) {
         const struct volume_request *want = tg->volumes.v[i].v;
         __auto_type have = map_get(n->host_volumes, str_or(want->source, ""));
         if (have == NULL || have->v == NULL || (have->v->read_only && !want->read_only))
+            return false;
+        if (!str_empty(have->v->id) &&
+            (!str_eq(str_or(job->namespace, NS_DEFAULT), have->v->namespace) ||
+             !volume_offers(&have->v->capabilities, want)))
             return false;
     }
     return true;
@@ -188,7 +194,7 @@ feasible_node(struct feasible *f, const struct node *n)
 {
     const char *why = f->escapes ? group_check(f, n, true) : NULL;
 
-    if (why == NULL && f->volumes && !has_volumes(f->tg, n))
+    if (why == NULL && f->volumes && !has_volumes(f->job, f->tg, n))
         why = FILTER_VOLUMES;
     if (why == NULL && f->networks)
         why = ports_infeasible(f, n, f->tg);

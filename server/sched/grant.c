@@ -3,6 +3,7 @@
  * What a chosen node gives to an allocation: shares, memory, disk, cores, ports (see select_int.h).
  */
 #include "api/terms.h"
+#include "api/volume/volume.h"
 #include "common/mem.h"
 #include "server/sched/ports.h"
 #include "server/sched/select_int.h"
@@ -32,6 +33,47 @@ each_held(struct select *s, uint32_t row, void (*fn)(void *arg, const struct all
     for (int32_t i = s->first[row]; i >= 0; i = s->changes[i].next)
         if (!s->changes[i].stop)
             fn(arg, s->changes[i].alloc);
+}
+
+struct writers {
+    struct select *s;
+    const struct task_group *tg;
+    bool found;
+};
+
+/* Says whether an allocation writes to a volume that the group wants to write to alone. */
+static void
+held_volumes(void *arg, const struct allocation *a)
+{
+    struct writers *w = arg;
+    const struct job *j = a->job;
+
+    if (w->found || !str_eq(a->namespace, w->s->job->namespace))
+        return;
+    if (j == NULL || j->task_groups.n == 0) /* one of this plan, or of a version that is gone */
+        j = str_eq(a->job_id, w->s->job->id)
+                ? w->s->job
+                : w->s->view->ops->job(w->s->view, a->namespace, a->job_id);
+    const struct task_group *tg = j != NULL ? job_group(j, a->task_group) : NULL;
+    for (size_t i = 0; tg != NULL && i < tg->volumes.n; i++)
+        for (size_t k = 0; k < w->tg->volumes.n; k++) {
+            const struct volume_request *o = tg->volumes.v[i].v, *v = w->tg->volumes.v[k].v;
+            w->found |= str_eq(v->access_mode, VOLUME_SINGLE_WRITER) && !v->read_only &&
+                        !o->read_only && str_eq(o->source, v->source);
+        }
+}
+
+bool
+grant_volumes(struct select *s, const struct group *g, uint32_t row)
+{
+    struct writers w = {s, g->tg, false};
+
+    for (size_t k = 0; k < g->tg->volumes.n; k++)
+        if (str_eq(g->tg->volumes.v[k].v->access_mode, VOLUME_SINGLE_WRITER)) {
+            each_held(s, row, held_volumes, &w);
+            break;
+        }
+    return !w.found;
 }
 
 static bool

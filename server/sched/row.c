@@ -230,6 +230,8 @@ row_verify(struct select *s, struct group *g, uint32_t row, const void *ctx,
             return FILTER_DISTINCT_HOSTS;
     }
     why = distinct_refused(s, ctx, g, row);
+    if (why == NULL && g->tg->volumes.n > 0 && !grant_volumes(s, g, row))
+        return FILTER_VOLUMES;
     if (why == NULL)
         why = row_exhausted(s, g, row);
     return why ? why : grant(s, g, row, ctx, ret);

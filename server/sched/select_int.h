@@ -170,6 +170,8 @@ void metric_score(const void *ctx, struct alloc_metric *m, const struct node *n,
 const char *grant(struct select *s, const struct group *g, uint32_t row, const void *ctx,
                   struct allocated_resources **ret);
 
+/* Says whether nobody on the row writes to a volume that the group wants to write to alone. */
+bool grant_volumes(struct select *s, const struct group *g, uint32_t row);
 void distinct_open(struct select *s, const struct allocation *const *allocs, size_t n);
 void distinct_count(struct select *s, const struct allocation *a, uint32_t row, int sign);
 const char *distinct_refused(struct select *s, const void *ctx, const struct group *g,

@@ -120,6 +120,7 @@ bool state_has_namespace(struct state_txn *t, const char *name);
 #define state_acl_auth_method(t, ctx, name) state_get(t, ctx, ACL_AUTH_METHODS, name)
 #define state_acl_binding_rule(t, ctx, id) state_get(t, ctx, ACL_BINDING_RULES, id)
 #define state_acl_bootstrapped(t, ctx) state_get(t, ctx, ACL_BOOTSTRAPPED, NULL)
+#define state_host_volume(t, ctx, id) state_get(t, ctx, HOST_VOLUMES, id)
 #define state_root_key(t, ctx, id) state_get(t, ctx, ROOT_KEYS, id)
 /* The key that seals; NULL: there is none yet. */
 struct root_key *state_active_key(struct state_txn *t, const void *ctx);
@@ -209,6 +210,7 @@ struct deployment *state_latest_deployment(struct state_txn *t, const void *ctx,
 #define state_services_by_name(t, ctx, ns, name) state_by(t, ctx, SERVICES_BY_NAME, ns, name)
 #define state_services_by_alloc(t, ctx, id) state_by(t, ctx, SERVICES_BY_ALLOC, id)
 #define state_services_by_node(t, ctx, id) state_by(t, ctx, SERVICES_BY_NODE, id)
+#define state_host_volumes_by_node(t, ctx, id) state_by(t, ctx, HOST_VOLUMES_BY_NODE, id)
 #define state_has_active_deployment(t, ns, id) state_any(t, STATE_ACTIVE_DEPLOYMENTS, ns, id)
 /* Before the first row: starts at the row of `token`, or where it would be ("" or NULL: at the
  * first), and goes backwards when asked to. Tokens: "namespace.id" of jobs, "index.id" by creation,
@@ -247,6 +249,7 @@ enum state_watch_kind {
     WATCH_JOB_SERVICES,
     WATCH_ALLOC_SERVICES,
     WATCH_VARIABLE,
+    WATCH_HOST_VOLUME,
 #define OBJECT(TABLE, id, type, TYPE, ...) WATCH_##TYPE,
     API_OBJECTS(OBJECT)
 #undef OBJECT

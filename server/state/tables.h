@@ -71,11 +71,15 @@
                       STR(service_registration, job_id)),                                          \
                 ABOUT(WATCH_ALLOC_SERVICES, STR(service_registration, alloc_id))),                 \
         NULL)                                                                                      \
+    ROW(HOST_VOLUMES, 45, host_volume, "host_volumes", KEY(STR(host_volume, id)),                  \
+        WATCHES(ABOUT(WATCH_HOST_VOLUME, STR(host_volume, id)),                                    \
+                ABOUT(WATCH_NODE_ALLOCS, STR(host_volume, node_id))),                              \
+        NULL)                                                                                      \
     ROW(ROOT_KEYS, 26, root_key, "root_keys", KEY(STR(root_key, key_id)), WATCHES({0}), NULL)      \
     ROW(VARIABLES, 27, sealed_variable, "variables",                                               \
         KEY(STR(sealed_variable, namespace), STR(sealed_variable, path)),                          \
-        WATCHES(ABOUT(WATCH_VARIABLE, STR(sealed_variable, namespace),                             \
-                      STR(sealed_variable, path))),                                                \
+        WATCHES(                                                                                   \
+            ABOUT(WATCH_VARIABLE, STR(sealed_variable, namespace), STR(sealed_variable, path))),   \
         NULL)                                                                                      \
     API_OBJECTS(OBJECT_ROW)
 
@@ -148,6 +152,8 @@
           KEY(STR(service_registration, alloc_id), STR(service_registration, id)), NULL)           \
     INDEX(SERVICES_BY_NODE, SERVICES, "services_by_node",                                          \
           KEY(STR(service_registration, node_id), STR(service_registration, id)), NULL)            \
+    INDEX(HOST_VOLUMES_BY_NODE, HOST_VOLUMES, "host_volumes_by_node",                              \
+          KEY(STR(host_volume, node_id), STR(host_volume, id)), NULL)                              \
     INDEX(VARIABLES_BY_KEY, VARIABLES, "variables_by_key",                                         \
           KEY(STR(sealed_variable, key_id), STR(sealed_variable, namespace),                       \
               STR(sealed_variable, path)),                                                         \

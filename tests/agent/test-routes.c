@@ -685,13 +685,13 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "client/identity", "agent/monitor", "agent/monitor/export", "agent/host",
         "agent/schedulers", "agent/schedulers/config", "agent/pprof/cmdline",
         "scaling/policies", "scaling/policy/x",
-        "volumes", "volumes/external", "volumes/snapshot", "volumes/claims", "volume/csi/x",
-        "volume/host/x", "plugins", "plugin/csi/x", "operator/autopilot/configuration",
+        "volumes/external", "volumes/snapshot", "volumes/claims", "volume/csi/x",
+        "plugins", "plugin/csi/x", "operator/autopilot/configuration",
         "operator/autopilot/health", "operator/snapshot",
         "operator/upgrade-check/vault-workload-identity"};
     static const char *const puts[] = {
         "job/x/scale", "client/identity/renew", "system/reconcile/summaries",
-        "volumes", "volume/host/create", "acl/oidc/auth-url"};
+        "volumes", "volume/csi/x/create", "acl/oidc/auth-url"};
     /* clang-format on */
     char target[64];
     for (size_t i = 0; i < ARRAY_LEN(gets) + ARRAY_LEN(puts); i++) {

@@ -136,8 +136,8 @@ START_TEST(commands_of_nomad_that_are_not_here)
     static const struct {
         const char *first, *second, *want;
     } rows[] = {
-        {"volume", "list",
-         "paddock: \"volume\" is a command of Nomad that is not in Paddock " PACKAGE_VERSION},
+        {"plugin", "status",
+         "paddock: \"plugin\" is a command of Nomad that is not in Paddock " PACKAGE_VERSION},
         {"operator", "snapshot", "\"operator snapshot\" is a command of Nomad that is not in"},
         {"operator", "debug", "\"operator debug\" is a command of Nomad that is not in"},
         {"job", "statsu", "there is no command \"job statsu\", did you mean \"job status\"?"},

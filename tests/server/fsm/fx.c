@@ -416,6 +416,8 @@ make_objects(struct fx *f)
         &(struct service_registration){.id = "_nomad-task-a1-web", .service_name = "web"};
     struct intent_services_set set = {"n2", "a1", {&v, 1}};
     apply(f, &(struct intent){.services_set = &set});
+    struct host_volume vol = {.id = "v1", .name = "v", .node_id = "n2"};
+    apply(f, &(struct intent){.volume_put = &(struct intent_volume_put){&vol}});
     struct root_key key = {.key_id = "k1", .state = "active"};
     apply(f, &(struct intent){.root_key_upsert = &(struct intent_root_key_upsert){.key = &key}});
     struct variable_lock lock = {.id = "l1"};

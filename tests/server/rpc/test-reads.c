@@ -422,6 +422,15 @@ lock_variable(struct world *w)
     return key;
 }
 
+static const char *
+make_volume(struct world *w)
+{
+    struct host_volume v = {.name = "v", .node_id = node_id, .host_path = "/v"};
+    struct host_volume_request req = {.volume = &v};
+
+    return CALL(w, RPC_HOST_VOLUME_REGISTER, host_volume_write_response, &req)->volume->id;
+}
+
 /* Every method whose answer may be made of bytes, without decoding what it is made of: members that
  * its row looks at and does not name would be missing in one of both. */
 START_TEST(json_is_that_of_the_objects)
@@ -459,6 +468,7 @@ START_TEST(json_is_that_of_the_objects)
                                 {"Service.", "api"},
                                 {"Keyring.", key},
                                 {"Variables.", "a/b"},
+                                {"HostVolume.", make_volume(w)},
                                 {"Eval.", eval},
                                 {"Deployment.", dl->deployments.v[0]->id},
                                 {NULL, NULL}};

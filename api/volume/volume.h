@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Host volumes that are made while servers run: their specifications, and groups that may mount
+ * them. Pure.
+ */
+#ifndef PADDOCK_API_VOLUME_VOLUME_H
+#define PADDOCK_API_VOLUME_VOLUME_H
+
+#include <stdbool.h>
+
+#include "api/api.h"
+#include "common/err.h"
+
+#define VOLUME_PENDING "pending"
+#define VOLUME_READY "ready"
+#define VOLUME_UNAVAILABLE "unavailable"
+#define VOLUME_DELETING "deleting"
+
+/* The built-in plugin, and the attribute of nodes that have it. */
+#define VOLUME_PLUGIN "mkdir"
+#define VOLUME_PLUGIN_ATTR "plugins.host_volume.mkdir.version"
+
+#define VOLUME_READER "single-node-reader-only"
+#define VOLUME_WRITER "single-node-writer"
+#define VOLUME_SINGLE_WRITER "single-node-single-writer"
+#define VOLUME_MULTI_WRITER "single-node-multi-writer"
+
+struct volume_dir { /* parameters of mkdir */
+    int64_t mode, uid, gid;
+};
+
+/* -ERR_INVALID, and which parameter. */
+int volume_dir_of(const struct str_map *parameters, struct volume_dir *ret, struct err *e);
+/* Fills in the plugin and the capabilities that are not said. */
+void volume_canonical(const void *ctx, struct host_volume *v);
+/* -ERR_INVALID. */
+int volume_check(const struct host_volume *v, struct err *e);
+/* Returns the access mode that a group asks for, said or not. */
+const char *volume_mode(const struct volume_request *want);
+/* Says whether one of its capabilities is what a group asks for. */
+bool volume_offers(const struct host_volume_capability_list *l, const struct volume_request *want);
+/* Says whether it asks for the volume of that name. */
+bool volume_wanted(const struct volume_request *want, const char *name);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Host volumes in the state: who uses one.
+ */
+#ifndef PADDOCK_SERVER_FSM_VOLUME_H
+#define PADDOCK_SERVER_FSM_VOLUME_H
+
+#include "server/state/state.h"
+
+/* Returns the allocations on its node that have the volume and have not ended; owned by ctx. */
+struct allocation_list volume_claims(struct state_txn *t, const void *ctx,
+                                     const struct host_volume *v);
+/* The volume of that name on a node; NULL: there is none. */
+struct host_volume *volume_named(struct state_txn *t, const void *ctx, const char *node_id,
+                                 const char *name);
+
+#endif
