@@ -53,6 +53,7 @@
 
 #define TRIGGER_JOB_REGISTER "job-register"
 #define TRIGGER_JOB_DEREGISTER "job-deregister"
+#define TRIGGER_JOB_SCALING "job-scaling"
 #define TRIGGER_PERIODIC "periodic-job"
 #define TRIGGER_NODE_DRAIN "node-drain"
 #define TRIGGER_NODE_UPDATE "node-update"

@@ -25,7 +25,7 @@ event_text(const struct value *v, const char *key)
 
 /* Returns the object of a payload, its first member; NULL: there is none. */
 static const struct value *
-event_object(const struct event *ev)
+event_object(const struct stream_event *ev)
 {
     const struct value *p = ev->payload;
 
@@ -34,7 +34,7 @@ event_object(const struct event *ev)
 
 /* Returns the words on an object that its type does not say. */
 static const char *
-event_words(struct cmd *c, const struct event *ev)
+event_words(struct cmd *c, const struct stream_event *ev)
 {
     const struct value *o = event_object(ev);
     const char *status = event_text(o, str_eq(ev->topic, "Allocation") ? "ClientStatus" : "Status");
@@ -45,7 +45,7 @@ event_words(struct cmd *c, const struct event *ev)
 }
 
 static void
-event_show(struct event_follow *f, const struct event *ev)
+event_show(struct event_follow *f, const struct stream_event *ev)
 {
     const char *key = ev->key, *ns = str_empty(ev->namespace) ? "-" : ev->namespace;
     bool uuid = strlen(str_or(key, "")) == 36 && strspn(key, "0123456789abcdef-") == 36;

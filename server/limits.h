@@ -23,6 +23,8 @@ enum {
     FUZZY_MATCHES_MAX = 100,    /* names of a kind that a fuzzy search gives */
     FUZZY_ROWS_MAX = 65536,     /* rows of a kind that a fuzzy search looks at */
     FUZZY_TEXT_MIN = 2,         /* bytes of a text that is searched for in names; not fewer */
+    SCALE_COUNT_MAX = 50000,    /* allocations of a job that is scaled */
+    SCALE_META_MAX = 4 << 10,   /* bytes of Meta of a scaling event */
     LIST_PART_BYTES = 64 << 10, /* bytes of JSON at which a part of a list ends */
     READ_HERE_BYTES =
         16 << 10,       /* bytes of an object that is read where it is asked for, not by a worker */

@@ -95,8 +95,9 @@ static const struct route *
 router_find(struct request *a, unsigned verb, bool *wrong_method)
 {
     size_t prefix = longest_prefix(a);
+    bool suffixed = false; /* a path with a suffix of its own is no id */
 
-    for (int plain = 0; plain < 2; plain++)
+    for (int plain = 0; plain < 2 && !suffixed; plain++)
         for (size_t t = 0; t < ARRAY_LEN(tables); t++)
             for (const struct route *r = tables[t]; r->path; r++) {
                 bool is_plain = r->suffix && !*r->suffix;
@@ -106,8 +107,7 @@ router_find(struct request *a, unsigned verb, bool *wrong_method)
                 if (r->verbs & verb)
                     return r;
                 *wrong_method = true;
-                if (r->suffix && *r->suffix)
-                    return NULL;
+                suffixed |= r->suffix && *r->suffix;
             }
     return NULL;
 }

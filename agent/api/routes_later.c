@@ -16,7 +16,6 @@ static const struct {
 } rows[] = {
     /* jobs */
     {VERB_ANY, "/v1/jobs/statuses", NULL, "the statuses of many jobs at once"},
-    {VERB_ANY, "/v1/job/", "/scale", "scaling a job"},
     {VERB_ANY, "/v1/job/", "/actions", "actions of a job"},
     {VERB_ANY, "/v1/job/", "/action", "actions of a job"},
     /* allocations, evaluations, deployments */
@@ -34,7 +33,6 @@ static const struct {
     {VERB_ANY, "/v1/operator/upgrade-check/", "", "a check before an upgrade"},
     {VERB_ANY, "/v1/system/reconcile/summaries", NULL, "reconciling the summaries of jobs"},
     /* the routes of jobs' later blocks */
-    {VERB_ANY, "/v1/scaling/", "", "a scaling policy"},
     {VERB_WRITE, "/v1/volumes", NULL, "a CSI volume"},
     {VERB_ANY, "/v1/volumes/", "", "a CSI volume, or claims of volumes"},
     {VERB_ANY, "/v1/volume/csi/", "", "a CSI volume"},

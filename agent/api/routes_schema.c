@@ -100,8 +100,10 @@ route_call_body(struct request *a)
 static const char *
 routes_schema_missing(struct request *a, const struct rpc_method *m)
 {
-    bool acl = str_prefix(m->name, "ACL.");
-    const char *name = acl ? m->resp->fields[0].sub->name + strlen("ACL") : m->name;
+    bool acl = str_prefix(m->name, "ACL."), by_type = str_prefix(m->name, "Scaling.");
+    const char *name = acl       ? m->resp->fields[0].sub->name + strlen("ACL")
+                       : by_type ? m->resp->fields[0].wire
+                                 : m->name;
     size_t group = strcspn(name, "."), n = 0;
     char *text = mem_array(a, char, 2 * group + 1);
 

@@ -138,6 +138,7 @@ entry_put_job(struct apply *a, struct job *j, const struct job *old)
     state_trim_job_versions(a->t, a->index, j->namespace, j->id, STATE_JOB_VERSIONS_KEPT);
     put_summary(a, j);
     job_put_schedule(a, j);
+    entry_put_policies(a, j);
     a->res->job = j;
     a->res->job_changed = true;
 }

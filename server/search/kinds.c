@@ -23,7 +23,7 @@ const struct search_kind search_kinds[] = {
 #undef OBJECT
         {"nodes", &type_node, STATE_NODES, true, "node:read"},
     {"plugins", .hex = false, .need = "plugin:list"},
-    {"scaling_policy", .hex = true, .need = "read-job"},
+    {"scaling_policy", &type_job_scaling_policy, STATE_SCALING_POLICIES, true, "read-job"},
     {"vars", &type_sealed_variable, STATE_VARIABLES, false, "variable:list"},
     {"volumes", .need = "csi-list-volume|csi-read-volume|list-jobs|read-job"},
 };

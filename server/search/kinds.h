@@ -45,7 +45,7 @@ bool search_prefix(const struct read *r, struct state_txn *t, const struct searc
 #define SEARCH_OBJECT(TABLE, ...) | STATE_BIT(STATE_##TABLE)
 #define SEARCH_TABLES                                                                              \
     (STATE_BIT(STATE_JOBS) | STATE_BIT(STATE_ALLOCS) | STATE_BIT(STATE_EVALS) |                    \
-     STATE_BIT(STATE_NODES) | STATE_BIT(STATE_DEPLOYMENTS) |                                       \
-     STATE_BIT(STATE_VARIABLES) API_COMMON_OBJECTS(SEARCH_OBJECT))
+     STATE_BIT(STATE_NODES) | STATE_BIT(STATE_DEPLOYMENTS) | STATE_BIT(STATE_VARIABLES) |          \
+     STATE_BIT(STATE_SCALING_POLICIES) API_COMMON_OBJECTS(SEARCH_OBJECT))
 
 #endif

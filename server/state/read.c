@@ -416,6 +416,12 @@ state_blocked_evals(struct state_txn *t, const void *ctx, const char *ns, const 
 }
 
 struct state_iter *
+state_scaling_events(struct state_txn *t, const void *ctx, const char *ns, const char *id)
+{
+    return iter_new(t, ctx, STATE_SCALING_EVENTS, key2(ns, id));
+}
+
+struct state_iter *
 state_job_versions(struct state_txn *t, const void *ctx, const char *ns, const char *id)
 {
     struct state_iter *it = iter_new(t, ctx, STATE_JOB_VERSIONS, key2(ns, id));

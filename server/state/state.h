@@ -68,6 +68,7 @@ struct state_key {
     const char *a;
     const char *b;
     uint64_t n;
+    const char *c;
 };
 void *state_get_row(struct state_txn *t, const void *ctx, enum state_table table,
                     struct state_key key);
@@ -211,6 +212,11 @@ struct deployment *state_latest_deployment(struct state_txn *t, const void *ctx,
 #define state_services_by_alloc(t, ctx, id) state_by(t, ctx, SERVICES_BY_ALLOC, id)
 #define state_services_by_node(t, ctx, id) state_by(t, ctx, SERVICES_BY_NODE, id)
 #define state_host_volumes_by_node(t, ctx, id) state_by(t, ctx, HOST_VOLUMES_BY_NODE, id)
+/* The scaling policies of a job's groups. */
+#define state_scaling_by_job(t, ctx, ns, id) state_by(t, ctx, SCALING_BY_JOB, ns, id)
+/* Iterates over the scaling events of a job, a row of each group that was scaled. */
+struct state_iter *state_scaling_events(struct state_txn *t, const void *ctx, const char *ns,
+                                        const char *id);
 #define state_has_active_deployment(t, ns, id) state_any(t, STATE_ACTIVE_DEPLOYMENTS, ns, id)
 /* Before the first row: starts at the row of `token`, or where it would be ("" or NULL: at the
  * first), and goes backwards when asked to. Tokens: "namespace.id" of jobs, "index.id" by creation,

@@ -199,11 +199,12 @@ struct key
 key_from(const struct part *parts, const struct state_key *from)
 {
     struct key k = {.n = 0};
-    const char *s = from->a;
+    const char *const texts[] = {from->a, from->b, from->c, NULL};
+    size_t at = 0;
+
     for (const struct part *p = parts; p < parts + KEY_PARTS && p->kind != PART_END; p++) {
-        key_add(&k, p, s, from->n);
-        if (is_text(p))
-            s = from->b;
+        key_add(&k, p, texts[at], from->n);
+        at += is_text(p) && at + 1 < ARRAY_LEN(texts);
     }
     return k;
 }

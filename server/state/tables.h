@@ -81,6 +81,12 @@
         WATCHES(                                                                                   \
             ABOUT(WATCH_VARIABLE, STR(sealed_variable, namespace), STR(sealed_variable, path))),   \
         NULL)                                                                                      \
+    ROW(SCALING_POLICIES, 40, job_scaling_policy, "scaling_policies",                              \
+        KEY(STR(job_scaling_policy, id)), WATCHES({0}), NULL)                                      \
+    ROW(SCALING_EVENTS, 41, group_scaling_events, "scaling_events",                                \
+        KEY(STR(group_scaling_events, namespace), STR(group_scaling_events, job_id),               \
+            STR(group_scaling_events, group)),                                                     \
+        WATCHES({0}), NULL)                                                                        \
     API_OBJECTS(OBJECT_ROW)
 
 /* The row of a kind of objects with a name; ROW is a macro of who asks for the rows. */
@@ -157,6 +163,10 @@
     INDEX(VARIABLES_BY_KEY, VARIABLES, "variables_by_key",                                         \
           KEY(STR(sealed_variable, key_id), STR(sealed_variable, namespace),                       \
               STR(sealed_variable, path)),                                                         \
+          NULL)                                                                                    \
+    INDEX(SCALING_BY_JOB, SCALING_POLICIES, "scaling_by_job",                                      \
+          KEY(STR(job_scaling_policy, namespace), STR(job_scaling_policy, job_id),                 \
+              STR(job_scaling_policy, id)),                                                        \
           NULL)                                                                                    \
     INDEX(LOCKED_VARIABLES, VARIABLES, "locked_variables",                                         \
           KEY(STR(sealed_variable, namespace), STR(sealed_variable, path)), variable_locked)

@@ -330,22 +330,44 @@ version_left(struct state_txn *t, uint64_t index, const struct allocation *a, ui
     write_removed(t, STATE_JOB_VERSIONS, KEY_SLICE(k), old);
 }
 
+/* Removes the rows of a table whose key begins with the job's. */
+static void
+remove_of_job(struct state_txn *t, uint64_t index, const struct job *j, enum state_table table)
+{
+    struct key k = key2(j->namespace, j->id);
+    bool any = false;
+    struct table_scan *s = table_scan(t->t, t->s->t[table], KEY_SLICE(k));
+
+    for (; table_next(s); any = true)
+        scan_remove(t, table, s, row_before(t, table, (struct row){s->key, s->val}));
+    table_scan_end(s);
+    if (any)
+        write_changed(t, table, index, state_key_job(j->namespace, j->id));
+}
+
+static void
+remove_policies(struct state_txn *t, uint64_t index, const struct job *j)
+{
+    auto_mem void *tmp = mem_ctx("policies");
+    struct str_list ids = {0};
+    struct state_iter *it = state_scaling_by_job(t, tmp, j->namespace, j->id);
+
+    for (struct job_scaling_policy *p; (p = state_next(it, tmp)) != NULL;)
+        list_add(tmp, ids, p->id);
+    for (size_t i = 0; i < ids.n; i++)
+        (void)state_del(t, index, SCALING_POLICIES, ids.v[i]);
+}
+
 void
 job_gone(struct state_txn *t, uint64_t index, const void *obj, uint64_t jmi)
 {
     const struct job *j = obj;
-    struct key k = key2(j->namespace, j->id);
-    bool any = false;
     (void)jmi;
     (void)state_del(t, index, SUMMARIES, j->namespace, j->id);
     (void)state_del(t, index, PERIODIC_LAUNCHES, j->namespace, j->id);
-    struct table_scan *s = table_scan(t->t, t->s->t[STATE_SUBMISSIONS], KEY_SLICE(k));
-    for (; table_next(s); any = true)
-        scan_remove(t, STATE_SUBMISSIONS, s,
-                    row_before(t, STATE_SUBMISSIONS, (struct row){s->key, s->val}));
-    table_scan_end(s);
-    if (any)
-        write_changed(t, STATE_SUBMISSIONS, index, state_key_job(j->namespace, j->id));
+    remove_of_job(t, index, j, STATE_SUBMISSIONS);
+    remove_of_job(t, index, j, STATE_SCALING_EVENTS);
+    remove_policies(t, index, j);
     state_trim_job_versions(t, index, j->namespace, j->id, 0);
 }
 

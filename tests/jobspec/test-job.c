@@ -176,7 +176,7 @@ START_TEST(blocks_without_effect)
     const char *all = job_errors_text(ctx, &found);
     ck_assert_msg(strstr(all, "group \"app\": task \"t\": ") && !strstr(all, "template") &&
                       strstr(all, "secret \"own\": provider \"vault\" is not in this release") &&
-                      strstr(all, "group \"app\": scaling") &&
+                      strstr(all, "group \"app\": scaling") == NULL &&
                       strstr(all, "volume \"data\": type \"csi\" is not in this release") &&
                       strstr(all, "service \"s\": provider \"consul\"") &&
                       strstr(all, "task \"u\": vault"),

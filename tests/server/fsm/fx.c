@@ -425,4 +425,11 @@ make_objects(struct fx *f)
         .namespace = "default", .path = "a", .key_id = "k1", .lock = &lock};
     apply(f, &(struct intent){
                  .variable_apply = &(struct intent_variable_apply){"lock-acquire", &var}});
+    struct job *scaled = make_job(f, "scaled", 0);
+    scaled->task_groups.v[0]->scaling = type_new(scaled, &type_scaling_policy);
+    put_job(f, scaled, NULL);
+    struct scaling_event told = {.message = "m"};
+    struct intent_job_scale scale = {
+        .namespace = "default", .job_id = "scaled", .group = "g", .event = &told};
+    ck_assert_int_eq(apply(f, &(struct intent){.job_scale = &scale})->err.code, 0);
 }
