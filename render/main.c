@@ -20,6 +20,7 @@
 #include "common/str.h"
 #include "isolation/launch/helper.h"
 #include "isolation/launch/helper_talk.h"
+#include "render/digest.h"
 #include "render/envfile.h"
 #include "render/output.h"
 #include "template/limits.h"
@@ -206,6 +207,7 @@ execute(struct render *r, struct buf *out, struct template_result *res, struct e
         .left = t->left, .right = t->right, .table = TEMPLATE_TASK, .denied = r->denied};
     const struct template_env env = {.ask = answer_ask,
                                      .data = r,
+                                     .digest = render_digest,
                                      .now_ns = r->q->now,
                                      .ns = r->q->namespace,
                                      .region = r->q->region,

@@ -69,12 +69,20 @@ enum template_answer {
     TEMPLATE_ERROR    /* with words, which become those of the template */
 };
 
+enum template_digest { TEMPLATE_MD5, TEMPLATE_SHA1, TEMPLATE_SHA256, TEMPLATE_SHA512 };
+enum { TEMPLATE_DIGEST_MAX = 64 };
+
+/* Returns the length of the digest; 0: it cannot be computed. */
+typedef unsigned template_digest_fn(enum template_digest which, const void *p, size_t n,
+                                    uint8_t out[TEMPLATE_DIGEST_MAX]);
+
 /* The caller's side. `ask` is called in the order of the text, again for the same thing when the
  * text asks twice. */
 struct template_env {
     enum template_answer (*ask)(void *data, const struct template_ask *a, const struct value **ret,
                                 struct err *e);
     void *data;
+    template_digest_fn *digest; /* template_digest (template/digest.h), or one's own; NULL: none */
     int64_t now_ns;     /* since 1970; `timestamp` */
     const char *ns;     /* the task's namespace; NULL: "default" */
     const char *region; /* NULL: "global" */

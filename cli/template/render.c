@@ -13,6 +13,7 @@
 #include "client/task/env.h"
 #include "common/fd.h"
 #include "render/envfile.h"
+#include "template/digest.h"
 #include "template/template.h"
 
 struct asked {
@@ -210,7 +211,12 @@ carry_out(struct render *r, const struct template_tree *tree, bool explain)
 {
     struct cmd *c = r->c;
     auto_buf struct buf out = BUF_INIT(CLI_OUT_MAX);
-    struct template_env env = {answer_template, r, cmd_now(c), c->namespace, c->region, false};
+    struct template_env env = {.ask = answer_template,
+                               .data = r,
+                               .digest = template_digest,
+                               .now_ns = cmd_now(c),
+                               .ns = c->namespace,
+                               .region = c->region};
     struct template_result res;
     struct err e = ERR_INIT;
     int rc = template_exec(c, &(struct template_input){tree, NULL, &env, NULL}, &out, &res, &e);

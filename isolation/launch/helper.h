@@ -15,10 +15,12 @@
 
 #include <stdint.h>
 
-/* PROGRAM(name in a request, file beside the warden, whether it starts programs of the host) */
+/* PROGRAM(name in a request, file beside the warden, whether it has a scratch directory, whether it
+ * starts programs of the host) */
 #define HELPER_PROGRAMS(PROGRAM)                                                                   \
-    PROGRAM("fetch", "paddock-fetch", false)                                                       \
-    PROGRAM("clone", "paddock-fetch", true) PROGRAM("render", "paddock-render", false)
+    PROGRAM("fetch", "paddock-fetch", true, false)                                                 \
+    PROGRAM("clone", "paddock-fetch", true, true)                                                  \
+    PROGRAM("render", "paddock-render", false, false)
 
 enum {
     HELPER_PACKET_MAX = 128 * 1024, /* a longer request comes in a file */
@@ -32,7 +34,8 @@ enum helper_fd {
     HELPER_FD_TALK = 3,    /* SOCK_SEQPACKET: the agent (helper_talk.h) */
     HELPER_FD_TASK = 4,    /* directory of the task */
     HELPER_FD_SHARED = 5,  /* directory that the allocation's tasks share */
-    HELPER_FD_SCRATCH = 6, /* directory of its own on their file system, removed after it */
+    HELPER_FD_SCRATCH = 6, /* directory of its own on their file system, removed after it; without
+                             * one that of the task */
     HELPER_FD_END = 7
 };
 

@@ -54,8 +54,15 @@ enum {
     FD_STATUS,
     FD_FREE,
     NOFILE = 256,
-    OF_PROGRAMS = 4,      /* paths at the end, for one that starts programs */
-    DESCRIPTORS_FAR = 64, /* where the child's are moved to first */
+    OF_PROGRAMS = 4, /* paths at the end, for one that starts programs */
+    /* Numbers that the warden gives to nothing else. The child begins with its table, and takes no
+     * more of it than what is below the end of its own numbers: with 1,000 tasks there are 6,000
+     * descriptors, which to close takes longer than all else. */
+    SLOT_NET = 64,
+    SLOTS = SLOT_NET + 1,
+    SLOT_HELPERS = FD_FREE - HELPER_FD_TALK, /* behind those of the child */
+    SLOT_SIZE = SLOT_HELPERS + 1,
+    SLOTS_END = SLOTS + WARDEN_HELPERS_MAX * SLOT_SIZE,
 };
 
 /* Everything that a start holds until the child runs. */
@@ -63,12 +70,14 @@ struct helper_start {
     const struct helper_request *request;
     struct user user;
     bool ids;          /* set them */
+    bool scratch;      /* it has a directory of its own */
     bool programs;     /* it starts some of the host's */
     int fds[FD_FREE];  /* by their number in the child; owned, but 0 to 2 */
+    int slot;          /* the first of the numbers that they have, too, while it runs */
     int helpers;       /* directory of the programs; owned */
     int exit;          /* the agent's end; owned */
     int talk;          /* likewise */
-    struct seccomp_program filter;
+    const struct seccomp_program *filter;
 };
 
 /* Told by the child through FD_STATUS, where its program does not run. */
@@ -134,22 +143,31 @@ child_files(const struct helper_start *s, struct err *e)
     return e->code;
 }
 
+/* Leaves the warden's table, which it shares until then. */
 static void
 child_descriptors(struct helper_start *s)
 {
-    int status = s->fds[FD_STATUS];
+    const int end = s->slot + SLOT_SIZE, status = s->slot + FD_STATUS - HELPER_FD_TALK;
+    if (RAW(SYS_close_range, end, ~0U, CLOSE_RANGE_UNSHARE) < 0 &&
+        RAW(SYS_unshare, CLONE_FILES) < 0)
+        _exit(127);
     for (int i = HELPER_FD_TALK; i < FD_FREE; i++) {
-        s->fds[i] = fcntl(s->fds[i], F_DUPFD_CLOEXEC, DESCRIPTORS_FAR);
-        if (s->fds[i] < 0)
-            child_fail(status, errno, "move descriptors");
-    }
-    s->helpers = fcntl(s->helpers, F_DUPFD_CLOEXEC, DESCRIPTORS_FAR);
-    for (int i = HELPER_FD_TALK; i < FD_FREE; i++) {
-        long r = RAW(SYS_dup3, s->fds[i], i, i >= HELPER_FD_END ? O_CLOEXEC : 0);
+        long r = RAW(SYS_dup3, s->slot + i - HELPER_FD_TALK, i, i >= HELPER_FD_END ? O_CLOEXEC : 0);
         if (r < 0)
-            child_fail(s->fds[FD_STATUS], (int)-r, "number descriptors");
+            child_fail(status, (int)-r, "number descriptors");
         s->fds[i] = i;
     }
+    s->helpers = s->slot + SLOT_HELPERS;
+}
+
+/* Enters the namespace without a network that earlier helpers were in. No device is up there, and
+ * no helper has the capability to raise one, or a socket but those of the internet. */
+static void
+child_network(const struct warden *w, const struct helper_start *s)
+{
+    if (w->root && !s->request->network && w->helper_net >= 0 &&
+        RAW(SYS_setns, w->helper_net, CLONE_NEWNET) < 0)
+        child_fail(FD_STATUS, EPERM, "enter the namespace without a network");
 }
 
 /* Enters the host's mount namespace: its files, as the operator has them now, are what names are
@@ -184,6 +202,7 @@ helper_child(struct warden *w, struct helper_start *s, pid_t parent)
     const char *what = "";
     struct err e = ERR_INIT;
     child_descriptors(s);
+    child_network(w, s);
     child_mounts(w, s);
     if (child_files(s, &e) < 0)
         child_fail(FD_STATUS, e.code == -ERR_UNSUPPORTED ? EOPNOTSUPP : EPERM, "Landlock");
@@ -202,7 +221,7 @@ helper_child(struct warden *w, struct helper_start *s, pid_t parent)
     memcpy(c.rlimits, limits, sizeof(limits));
     c.n_rlimits = ARRAY_LEN(limits);
     const struct confine_exec x = {
-        .keep_fds = FD_STATUS, .filter = s->filter.insns, .n_filter = s->filter.n};
+        .keep_fds = FD_STATUS, .filter = s->filter->insns, .n_filter = s->filter->n};
     (void)signal(SIGPIPE, SIG_DFL);
     int r = confine_task(&c, &x, &what);
     if (r < 0)
@@ -215,6 +234,43 @@ helper_child(struct warden *w, struct helper_start *s, pid_t parent)
         _exit(127);
     long k = RAW(SYS_execveat, FD_PROGRAM, "", argv, envp, AT_EMPTY_PATH);
     child_fail(FD_STATUS, (int)-k, "execute the program");
+}
+
+/* --- numbers of descriptors --- */
+
+static int
+slot_of(const struct warden *w, const struct whelper *h)
+{
+    return SLOTS + (int)(h - w->helpers) * SLOT_SIZE;
+}
+
+int
+helper_reserve(struct warden *w, struct err *e)
+{
+    w->helper_nothing = open("/dev/null", O_PATH | O_CLOEXEC);
+    for (int i = SLOT_NET; w->helper_nothing >= 0 && i < SLOTS_END; i++) {
+        ASSERT(fcntl(i, F_GETFD) < 0);
+        if (dup3(w->helper_nothing, i, O_CLOEXEC) < 0)
+            return err_errno(e, errno, "reserve descriptors for helpers");
+    }
+    return w->helper_nothing < 0 ? err_errno(e, errno, "open \"/dev/null\"") : 0;
+}
+
+static int
+slot_fill(const struct warden *w, const struct whelper *h, struct helper_start *s, struct err *e)
+{
+    s->slot = slot_of(w, h);
+    for (int i = HELPER_FD_TALK; i <= FD_FREE; i++)
+        if (dup3(i < FD_FREE ? s->fds[i] : s->helpers, s->slot + i - HELPER_FD_TALK, O_CLOEXEC) < 0)
+            return err_errno(e, errno, "number the helper's descriptors");
+    return 0;
+}
+
+static void
+slot_empty(const struct warden *w, const struct whelper *h)
+{
+    for (int i = 0; i < SLOT_SIZE; i++)
+        (void)dup3(w->helper_nothing, slot_of(w, h) + i, O_CLOEXEC);
 }
 
 /* --- the end --- */
@@ -260,6 +316,7 @@ helper_finish(struct warden *w, struct whelper *h)
         (void)packet_send(h->exit.fd, &h->end, sizeof(h->end), NULL, 0);
     loop_unwatch(w, &h->exit);
     fd_close(&h->status);
+    slot_empty(w, h);
     h->used = false;
     h->deadline_ns = 0;
 }
@@ -372,11 +429,12 @@ helper_stray(struct warden *w, const char *alloc, const char *name)
 /* --- the start --- */
 
 static const char *
-program_file(const char *name, bool *programs)
+program_file(const char *name, struct helper_start *s)
 {
-#define PROGRAM(n, file, starts)                                                                   \
+#define PROGRAM(n, file, has_scratch, starts)                                                      \
     if (str_eq(name, n)) {                                                                         \
-        *programs = starts;                                                                        \
+        s->scratch = has_scratch;                                                                  \
+        s->programs = starts;                                                                      \
         return file;                                                                               \
     }
     HELPER_PROGRAMS(PROGRAM)
@@ -387,7 +445,7 @@ program_file(const char *name, bool *programs)
 static int
 open_program(struct warden *w, struct helper_start *s, struct err *e)
 {
-    const char *file = program_file(s->request->program, &s->programs);
+    const char *file = program_file(s->request->program, s);
     if (file == NULL)
         return err_set(e, -ERR_INVALID, "the warden knows no helper \"%s\"", s->request->program);
     s->helpers = open(w->helpers_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -409,12 +467,12 @@ open_directories(struct warden *w, struct whelper *h, struct helper_start *s, co
     s->fds[HELPER_FD_SHARED] = openat(alloc, "alloc", flags);
     if (s->fds[HELPER_FD_TASK] < 0 || s->fds[HELPER_FD_SHARED] < 0)
         return err_errno(e, errno, "open the directories of task \"%s\"", task);
-    if (mkdirat(alloc, h->name, 0700) < 0 && errno != EEXIST)
+    if (s->scratch && mkdirat(alloc, h->name, 0700) < 0 && errno != EEXIST)
         return err_errno(e, errno, "make a directory in that of the allocation");
-    s->fds[HELPER_FD_SCRATCH] = openat(alloc, h->name, flags);
+    s->fds[HELPER_FD_SCRATCH] = openat(alloc, s->scratch ? h->name : task, flags);
     if (s->fds[HELPER_FD_SCRATCH] < 0)
         return err_errno(e, errno, "open a directory in that of the allocation");
-    if (s->ids && fchown(s->fds[HELPER_FD_SCRATCH], s->user.uid, s->user.gid) < 0)
+    if (s->scratch && s->ids && fchown(s->fds[HELPER_FD_SCRATCH], s->user.uid, s->user.gid) < 0)
         return err_errno(e, errno, "give a directory to the task's user");
     return 0;
 }
@@ -464,12 +522,26 @@ make_cgroup(struct warden *w, struct whelper *h, const struct helper_request *q,
     return bpf_add(w, &t, &any, e);
 }
 
+/* Keeps the namespace of the first helper without a network: to make and end one takes the kernel
+ * longer than the work of most. */
+static void
+keep_network(struct warden *w, pid_t pid)
+{
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
+    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    w->helper_net = fd < 0 ? -1 : dup3(fd, SLOT_NET, O_CLOEXEC);
+}
+
 static int
 helper_fork(struct warden *w, struct whelper *h, struct helper_start *s, struct err *e)
 {
-    uint64_t flags = w->root ? CLONE_NEWPID | CLONE_NEWIPC : 0;
-    if (w->root && !s->request->network)
+    uint64_t flags = CLONE_FILES | (w->root ? CLONE_NEWPID | CLONE_NEWIPC : 0);
+    bool first = w->root && !s->request->network && w->helper_net < 0;
+    if (first)
         flags |= CLONE_NEWNET;
+    if (slot_fill(w, h, s, e) < 0)
+        return e->code;
     pid_t parent = getpid();
     pid_t pid = proc_fork_into(flags, h->cgroup.task_fd, &h->process.fd);
     if (pid == 0)
@@ -479,6 +551,8 @@ helper_fork(struct warden *w, struct whelper *h, struct helper_start *s, struct 
         return err_errno(e, -pid, "make the helper's process");
     }
     ASSERT(h->process.fd >= 0 && s->request->deadline_ms > 0);
+    if (first)
+        keep_network(w, pid);
     h->pid = pid;
     h->deadline_ns = clock_mono_ns() + s->request->deadline_ms * NS_PER_MS;
     int r = loop_watch(w, &h->process, EPOLLIN);
@@ -490,8 +564,16 @@ helper_fork(struct warden *w, struct whelper *h, struct helper_start *s, struct 
 }
 
 static int
+find_filter(struct warden *w, struct helper_start *s, struct err *e)
+{
+    struct seccomp_program *f = &w->helper_filters[s->programs];
+    s->filter = f;
+    return f->n > 0 ? 0 : seccomp_compile_helper(w, s->programs, f, e);
+}
+
+static int
 helper_prepare(struct warden *w, struct whelper *h, struct helper_start *s,
-               const struct warden_task *task, void *ctx, struct err *e)
+               const struct warden_task *task, struct err *e)
 {
     const struct policy *p = w->policy;
     int r = 0;
@@ -510,7 +592,7 @@ helper_prepare(struct warden *w, struct whelper *h, struct helper_start *s,
     if (r == 0)
         r = open_program(w, s, e);
     if (r == 0)
-        r = seccomp_compile_helper(ctx, s->programs, &s->filter, e);
+        r = find_filter(w, s, e);
     if (r == 0)
         r = open_directories(w, h, s, task->name, e);
     if (r == 0)
@@ -553,7 +635,7 @@ helper_start(struct warden *w, struct waiter to, const struct warden_request *q)
                 WARDEN_HELPERS_MAX);
     } else {
         (void)str_copy(h->alloc, sizeof(h->alloc), q->alloc_id);
-        (void)helper_prepare(w, h, &s, q->tasks.v[0], ctx, &e);
+        (void)helper_prepare(w, h, &s, q->tasks.v[0], &e);
     }
     if (e.code != 0) {
         err_prefix(&e, "helper \"%s\"", q->helper->program);

@@ -8,6 +8,8 @@
 
 #include "isolation/warden/warden.h"
 
+/* Takes the numbers of descriptors that helpers begin with; as long as few are open. */
+int helper_reserve(struct warden *w, struct err *e);
 int64_t helper_deadline(const struct warden *w); /* the next one; 0: none */
 void helper_deadlines(struct warden *w, int64_t now);
 /* The warden ends. */

@@ -239,7 +239,9 @@ main_prepare(struct warden *w, struct err *e)
         nofile.rlim_cur = nofile.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &nofile);
     }
-    r = take_locks(w, e);
+    r = helper_reserve(w, e);
+    if (r == 0)
+        r = take_locks(w, e);
     if (r == 0)
         r = open_shim(w, helpers, e);
     if (r == 0)
@@ -274,7 +276,7 @@ static int
 main_run(const char *policy, struct err *e)
 {
     struct warden *w = mem_new(NULL, struct warden);
-    w->pad = w->host_mnt = w->listener.fd = w->signals.fd = w->fence.fd = -1;
+    w->pad = w->host_mnt = w->helper_net = w->listener.fd = w->signals.fd = w->fence.fd = -1;
     w->cgroup.fd = w->cgroup.lock = w->pause = -1;
     w->run = w->block = BPF_ROWS_NONE;
     w->net = (struct bpf_net){.leaf = -1, .net = -1, .rules = -1};

@@ -16,31 +16,33 @@ hex_text(struct run *r, const uint8_t *p, size_t n)
 }
 
 static unsigned
-digest_bytes(struct run *r, const EVP_MD *md, const void *p, size_t n, uint8_t *out)
+digest_bytes(struct run *r, enum template_digest which, const void *p, size_t n,
+             uint8_t out[TEMPLATE_DIGEST_MAX])
 {
-    unsigned len = 0;
+    template_digest_fn *digest = r->env != NULL ? r->env->digest : NULL;
     run_step(r, n / 64);
-    if (EVP_Digest(p, n, out, &len, md, NULL) != 1)
+    unsigned len = digest != NULL ? digest(which, p, n, out) : 0;
+    if (len == 0)
         run_fail(r, "the digest cannot be computed here");
     return len;
 }
 
 struct gv
-hash_hex(struct run *r, const EVP_MD *md, struct gv s)
+hash_hex(struct run *r, enum template_digest which, struct gv s)
 {
-    uint8_t out[EVP_MAX_MD_SIZE];
-    return hex_text(r, out, digest_bytes(r, md, s.s, s.n, out));
+    uint8_t out[TEMPLATE_DIGEST_MAX];
+    return hex_text(r, out, digest_bytes(r, which, s.s, s.n, out));
 }
 
 /* RFC 2104, with blocks of 64 bytes (SHA-1, SHA-256). */
 struct gv
-hash_hmac_hex(struct run *r, const EVP_MD *md, struct gv message, struct gv key)
+hash_hmac_hex(struct run *r, enum template_digest which, struct gv message, struct gv key)
 {
     enum { BLOCK = 64 };
-    uint8_t k[EVP_MAX_MD_SIZE + BLOCK] = {0}, out[EVP_MAX_MD_SIZE];
-    uint8_t *inner = run_bytes(r, BLOCK + message.n), outer[BLOCK + EVP_MAX_MD_SIZE];
+    uint8_t k[TEMPLATE_DIGEST_MAX + BLOCK] = {0}, out[TEMPLATE_DIGEST_MAX];
+    uint8_t *inner = run_bytes(r, BLOCK + message.n), outer[BLOCK + TEMPLATE_DIGEST_MAX];
     if (key.n > BLOCK)
-        digest_bytes(r, md, key.s, key.n, k);
+        digest_bytes(r, which, key.s, key.n, k);
     else
         memcpy(k, key.s, key.n);
     for (size_t i = 0; i < BLOCK; i++) {
@@ -48,8 +50,8 @@ hash_hmac_hex(struct run *r, const EVP_MD *md, struct gv message, struct gv key)
         outer[i] = k[i] ^ 0x5c;
     }
     memcpy(inner + BLOCK, message.s, message.n);
-    unsigned n = digest_bytes(r, md, inner, BLOCK + message.n, outer + BLOCK);
-    return hex_text(r, out, digest_bytes(r, md, outer, BLOCK + n, out));
+    unsigned n = digest_bytes(r, which, inner, BLOCK + message.n, outer + BLOCK);
+    return hex_text(r, out, digest_bytes(r, which, outer, BLOCK + n, out));
 }
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";

@@ -414,21 +414,21 @@ static struct gv
 fn_sha1(struct run *r, struct gv *a, size_t n)
 {
     (void)n;
-    return hash_hex(r, EVP_sha1(), a[0]);
+    return hash_hex(r, TEMPLATE_SHA1, a[0]);
 }
 
 static struct gv
 fn_sha256(struct run *r, struct gv *a, size_t n)
 {
     (void)n;
-    return hash_hex(r, EVP_sha256(), a[0]);
+    return hash_hex(r, TEMPLATE_SHA256, a[0]);
 }
 
 static struct gv
 fn_sha512(struct run *r, struct gv *a, size_t n)
 {
     (void)n;
-    return hash_hex(r, EVP_sha512(), a[0]);
+    return hash_hex(r, TEMPLATE_SHA512, a[0]);
 }
 
 static struct gv

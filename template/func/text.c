@@ -275,21 +275,21 @@ static struct gv
 fn_sha256(struct run *r, struct gv *a, size_t n)
 {
     (void)n;
-    return hash_hex(r, EVP_sha256(), a[0]);
+    return hash_hex(r, TEMPLATE_SHA256, a[0]);
 }
 
 static struct gv
 fn_md5(struct run *r, struct gv *a, size_t n)
 {
     (void)n;
-    return hash_hex(r, EVP_md5(), a[0]);
+    return hash_hex(r, TEMPLATE_MD5, a[0]);
 }
 
 static struct gv
 fn_hmac(struct run *r, struct gv *a, size_t n)
 {
     (void)n;
-    return hash_hmac_hex(r, EVP_sha256(), a[0], a[1]);
+    return hash_hmac_hex(r, TEMPLATE_SHA256, a[0], a[1]);
 }
 
 static struct gv

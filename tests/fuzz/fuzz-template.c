@@ -10,7 +10,7 @@
 #include "codec/codec.h"
 #include "codec/value.h"
 #include "common/mem.h"
-#include "template/template.h"
+#include "template/digest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -30,7 +30,8 @@ carry_out(const struct template_grammar *g, struct slice text, struct value *v, 
     auto_mem void *ctx = mem_ctx("fuzz");
     struct template_tree *t;
     struct template_result res;
-    struct template_env env = {.ask = answer_fuzz, .data = v, .now_ns = 1795262395000000000};
+    struct template_env env = {
+        .ask = answer_fuzz, .data = v, .digest = template_digest, .now_ns = 1795262395000000000};
     struct template_limits l = {
         .steps = 20000, .output = 1 << 20, .memory = 16 << 20, .depth = 100};
     int rc = template_parse(ctx, g, text, &t, e);

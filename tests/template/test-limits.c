@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "template/template.h"
+#include "template/digest.h"
 #include "tests/lib/test.h"
 
 static const struct value *the_value;
@@ -34,7 +34,8 @@ carry_out(void *ctx, struct slice text, const struct template_limits *l, struct 
 {
     static const struct template_grammar g = {.name = "t", .table = TEMPLATE_TASK};
     struct outcome o = {.e = ERR_INIT};
-    struct template_env env = {.ask = answer_all, .now_ns = 1795262395000000000, .ns = "prod"};
+    struct template_env env = {
+        .ask = answer_all, .digest = template_digest, .now_ns = 1795262395000000000, .ns = "prod"};
     struct template_tree *t;
     o.rc = template_parse(ctx, &g, text, &t, &o.e);
     if (!o.rc)

@@ -11,7 +11,7 @@
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/num.h"
-#include "template/template.h"
+#include "template/digest.h"
 #include "tests/lib/test.h"
 
 static struct value *world, *data;
@@ -63,7 +63,7 @@ row_same(const struct value *row, bool show)
     bool task = strcmp(row_text(row, "m"), "task") == 0;
     struct template_grammar g = {.name = task ? "" : "format", .table = task ? TEMPLATE_TASK : TEMPLATE_CLI,
                                  .denied = (const char *const[]){"plugin", "writeToFile", NULL}};
-    struct template_env env = {.ask = ask_world};
+    struct template_env env = {.ask = ask_world, .digest = template_digest};
     struct err e = ERR_INIT;
     struct template_tree *t;
     struct template_result res = {{NULL, 0}, {NULL, 0}};
