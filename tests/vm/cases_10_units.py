@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Units: order, privilege, exposure, what systemd sees, reload, watchdog."""
+import json
 import os
 import re
 import signal
@@ -87,6 +88,30 @@ def the_journal_has_fields():
     assert lines[0]["SYSLOG_IDENTIFIER"] == "paddock-warden" and lines[0]["PADDOCK_ERROR"], lines[0]
     purge("fields")
     purge("broken")
+
+
+def the_audit_log_is_in_the_journal():
+    """Also after another journald has come."""
+    text = read("/etc/paddock.d/vm.hcl")
+
+    def configure(config):
+        with open("/etc/paddock.d/vm.hcl", "w") as f:
+            f.write(config)
+        sh("systemctl", "restart", "paddock")
+        until(ready, "ready node")
+
+    def lines(path):
+        return [line for line in (json.loads(e["MESSAGE"]) for e in journal("-b", "-t", "paddock-audit")) if line.get("Path") == path]
+    configure(text + '\naudit {\n  enabled = true\n  sink "journal" {\n    type = "journal"\n  }\n}\n')
+    request("GET", "/v1/regions")
+    line = until(lambda: lines("/v1/regions"), "a line in the journal")[0]
+    assert line["Status"] == 200 and line["Method"] == "GET" and line["Type"] == "request", line
+    sh("systemctl", "restart", "systemd-journald")
+    request("GET", "/v1/status/peers")
+    until(lambda: lines("/v1/status/peers"), "a line in the journal of the later journald")
+    configure(text)
+    request("GET", "/v1/regions")
+    assert len(lines("/v1/regions")) == 1
 
 
 def policy_is_taken_up_by_reload():
@@ -201,6 +226,6 @@ def a_bell_that_nobody_hears():
 
 
 CASES = {1: [units_start_in_order, agent_has_no_privilege, exposure_is_low, the_hand_starts_within_its_unit, a_job_runs_and_systemd_sees_it,
-             the_journal_has_fields, policy_is_taken_up_by_reload, the_api_has_the_files_read_anew,
+             the_journal_has_fields, the_audit_log_is_in_the_journal, policy_is_taken_up_by_reload, the_api_has_the_files_read_anew,
              a_policy_made_again_rings_no_bell, a_bell_that_nobody_hears, a_start_that_fails_is_tried_more_slowly,
              watchdog_restarts_a_hung_agent]}
