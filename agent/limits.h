@@ -8,6 +8,7 @@
 
 enum {
     /* --- HTTP API --- */
+    API_RESTORE_MS = 600 * 1000,     /* what making or taking up a backup may take beyond that */
     API_CALL_MS = 60 * 1000,         /* a request that does not block */
     API_VOLUME_WAIT_MS = 20 * 1000,  /* until an answer without the node whose volume it is */
     API_BODY_FACTOR = 24,            /* times its size that a JSON body may take in memory */

@@ -69,6 +69,8 @@ enum {
     FILTER_STEPS_MAX = 100000,      /* comparisons for one object; beyond, it does not match */
     FILTER_REGEX_MAX = 512,         /* bytes of its regular expressions */
     FILTER_REGEX_STEPS_MAX = 10000, /* steps of one match; beyond, it does not match */
+    /* --- a snapshot of the state that is restored --- */
+    RESTORE_PIECE = 1 << 20, /* bytes of it in one entry of the log */
 };
 
 #endif

@@ -137,6 +137,31 @@ server_applied(struct server *s)
     return index;
 }
 
+int
+server_backup(struct server *s, struct state_txn *t, struct core_backup *ret, struct err *e)
+{
+    return core_backup(s->core, t, ret, e);
+}
+
+int
+server_backup_read(struct server *s, uint64_t index, uint64_t offset, void *to, size_t n,
+                   struct err *e)
+{
+    return core_backup_read(s->core, index, offset, to, n, e);
+}
+
+void
+server_backup_drop(struct server *s, uint64_t index)
+{
+    core_backup_drop(s->core, index);
+}
+
+uint64_t
+server_restore_max(const struct server *s)
+{
+    return core_restore_max(s->core);
+}
+
 bool
 server_leader_addr(const struct server *s, char *out, size_t size)
 {

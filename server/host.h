@@ -176,6 +176,14 @@ bool server_is_leader(const struct server *s);
 bool server_leads_surely(const struct server *s);
 /* The last entry that the state holds. */
 uint64_t server_applied(struct server *s);
+/* Backups: see core_backup(), core_backup_read(), core_backup_drop(). */
+struct core_backup;
+int server_backup(struct server *s, struct state_txn *t, struct core_backup *ret, struct err *e);
+int server_backup_read(struct server *s, uint64_t index, uint64_t offset, void *to, size_t n,
+                       struct err *e);
+void server_backup_drop(struct server *s, uint64_t index);
+/* Returns how large a backup may be to be restored here. */
+uint64_t server_restore_max(const struct server *s);
 /* The leader's RPC address into `out`; false when unknown. */
 bool server_leader_addr(const struct server *s, char *out, size_t size);
 /* The same, and in which term it leads. Loop thread. */

@@ -99,7 +99,7 @@ answer_list_stream(struct request *a)
     struct query_meta m = a->parts->meta;
     m.next_token = NULL;
     reply_meta(a, &m);
-    http_stream_start(a->req, 200, "application/json", answer_list_pump);
+    http_stream_start(a->req, 200, str_or(a->stream_type, "application/json"), answer_list_pump);
     answer_list_pump(a);
 }
 
@@ -144,7 +144,7 @@ parts_end(struct request *a)
         answer_list_stream(a);
     } else {
         reply_meta(a, &p->meta);
-        reply_text(a, &p->held, "application/json");
+        reply_text(a, &p->held, str_or(a->stream_type, "application/json"));
     }
 }
 

@@ -14,7 +14,7 @@
 static const struct route *const tables[] = {
     routes_schema, routes_object, routes_acl,    routes_service, routes_deployment,
     routes_job,    routes_node,   routes_alloc,  routes_agent,   routes_client,
-    routes_vars,   routes_event,  routes_volume,
+    routes_vars,   routes_event,  routes_volume, routes_backup,
 #ifdef FAULT_INJECTION
     routes_test,
 #endif
@@ -208,5 +208,5 @@ api_body_max(void *arg, enum http_method m, const char *path)
     (void)arg;
     (void)m;
     bool job = str_prefix(path, "/v1/job") || str_prefix(path, "/v1/validate/");
-    return job ? HTTP_BODY_MAX : HTTP_SMALL_BODY_MAX;
+    return job || str_eq(path, "/v1/operator/snapshot") ? HTTP_BODY_MAX : HTTP_SMALL_BODY_MAX;
 }

@@ -29,7 +29,6 @@ static const struct {
     {VERB_ANY, "/debug/pprof/", "", "profiling an agent"},
     /* operators */
     {VERB_ANY, "/v1/operator/autopilot/", "", "a cluster of several servers"},
-    {VERB_ANY, "/v1/operator/snapshot", NULL, "a snapshot of the state"},
     {VERB_ANY, "/v1/operator/upgrade-check/", "", "a check before an upgrade"},
     {VERB_ANY, "/v1/system/reconcile/summaries", NULL, "reconciling the summaries of jobs"},
     /* the routes of jobs' later blocks */

@@ -58,6 +58,17 @@ begin_leading(struct core *c, uint64_t term)
     log_info("core", "leading", "term", LOG_U64(term), "index", LOG_U64(c->apply.applied), NULL);
 }
 
+/* The listeners begin again with another state. */
+static void
+tell_anew(struct core *c)
+{
+    if (c->apply.leading)
+        TELL(&c->apply, on_lose);
+    tell_state(c, false);
+    if (c->apply.leading)
+        tell_state(c, true);
+}
+
 /* --- a batch --- */
 
 struct batch {
@@ -68,6 +79,8 @@ struct batch {
     size_t n;
     size_t bytes;
     int64_t newest_ns; /* time of an entry */
+    uint64_t ahead;    /* state_ahead(), of the entry that is applied */
+    bool restored;     /* the state is another one */
 };
 
 static void
@@ -92,8 +105,15 @@ apply_one(struct state_txn *t, struct batch *b, size_t i)
         b->in[i] = obj;
         test_hook_apply(b->in[i]);
         b->newest_ns = b->in[i]->time > b->newest_ns ? b->in[i]->time : b->newest_ns;
-        b->res[i] = en->refused != NULL ? fsm_refused(NULL, en->index, en->refused)
-                                        : fsm_apply(NULL, t, en->index, obj);
+        uint64_t index = en->index + b->ahead;
+        b->res[i] = en->refused != NULL ? fsm_refused(NULL, index, en->refused)
+                                        : fsm_apply(NULL, t, index, obj);
+        if (b->res[i]->restore != NULL)
+            core_restore(t, en, b->in[i]->time, b->res[i]);
+        if (b->res[i]->restore != NULL) {
+            b->ahead = state_ahead(t);
+            b->restored = true;
+        }
     }
     state_set_applied(t, en->index, en->term);
 }
@@ -105,8 +125,11 @@ tell_committed(struct core *c, struct batch *b)
         if (b->res[i] == NULL)
             continue;
         (void)talloc_steal(b->res[i]->events, b->v[i]); /* with the intent */
-        TELL(&c->apply, on_committed, b->v[i]->index, b->in[i], b->res[i]);
+        if (!b->restored)
+            TELL(&c->apply, on_committed, b->res[i]->index, b->in[i], b->res[i]);
     }
+    if (b->restored) /* what else the batch did is gone, or is in the state that is told */
+        tell_anew(c);
 }
 
 static void
@@ -118,7 +141,7 @@ tell_batch(struct core *c, struct batch *b)
         if (b->res[i] == NULL)
             continue;
         any = true;
-        TELL(a, on_applied, b->v[i]->index, b->in[i], b->res[i]);
+        TELL(a, on_applied, b->res[i]->index, b->in[i], b->res[i]);
     }
     if (any && a->leading)
         TELL(a, on_batch);
@@ -137,7 +160,8 @@ static void
 batch_finish(struct core *c, struct batch *b)
 {
     uint64_t begins = 0; /* the term */
-    tell_batch(c, b);
+    if (!b->restored)
+        tell_batch(c, b);
     for (size_t i = 0; i < b->n; i++) {
         struct entry *en = b->v[i];
         ASSERT(en->index <= c->apply.applied); /* who hears of it can read it */
@@ -219,6 +243,8 @@ batch_run(struct core *c, struct batch *b, const void *ctx)
     struct state_txn *t = state_write_begin(c->state, ctx);
     struct err e = ERR_INIT;
 
+    b->ahead = state_ahead(t);
+    b->restored = false;
     for (size_t i = 0; i < b->n; i++) {
         apply_one(t, b, i);
         if (!state_refused(t, &e))
@@ -232,6 +258,8 @@ batch_run(struct core *c, struct batch *b, const void *ctx)
         batch_forget(b);
         batch_give_back(c, b, i + 1);
         t = state_write_begin(c->state, ctx);
+        b->ahead = state_ahead(t);
+        b->restored = false;
         i = SIZE_MAX; /* from the first one */
     }
     return t;
@@ -258,8 +286,9 @@ batch_apply(struct core *c, struct batch *b, const void *ctx)
     c->apply.applied = b->v[b->n - 1]->index;
     c->apply.applied_term = b->v[b->n - 1]->term;
     tell_committed(c, b);
-    if (n > 0 && c->o.on_changes != NULL)
-        c->o.on_changes(c->o.on_changes_arg, c->apply.applied, copy, n);
+    if ((n > 0 || b->restored) && c->o.on_changes != NULL)
+        c->o.on_changes(c->o.on_changes_arg, c->apply.applied + b->ahead, b->restored ? NULL : copy,
+                        b->restored ? 0 : n);
     return 0;
 }
 
@@ -338,8 +367,12 @@ take_state(struct core *c, const struct consensus_snapshot *s)
     core_short_of(c, false);
     apply_measure(c);
     a->opened = false; /* listeners are told of it as of the first one */
-    if (c->o.on_changes != NULL)
-        c->o.on_changes(c->o.on_changes_arg, a->applied, NULL, 0);
+    if (c->o.on_changes != NULL) {
+        auto_mem void *tmp = mem_ctx("ahead");
+        struct state_txn *t = state_read_begin(c->state, tmp);
+        c->o.on_changes(c->o.on_changes_arg, state_applied(t), NULL, 0);
+        state_read_end(t);
+    }
 }
 
 /* --- a step --- */

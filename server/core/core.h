@@ -89,6 +89,23 @@ uint64_t core_id(const struct core *c);
 /* Before core_start(): its log names no other server. */
 bool core_is_alone(const struct core *c);
 
+/* --- backups (any thread, one at a time) --- */
+enum { BACKUP_DIGEST = 32 };
+struct core_backup {
+    uint64_t index; /* its name */
+    uint64_t size;
+    uint8_t digest[BACKUP_DIGEST]; /* SHA-256 */
+};
+/* Writes the state as `t` has it to a file, which takes the place of the one before. */
+int core_backup(struct core *c, struct state_txn *t, struct core_backup *ret, struct err *e);
+/* Returns how many bytes of it there were from `offset` on, 0 at its end. */
+int core_backup_read(struct core *c, uint64_t index, uint64_t offset, void *to, size_t n,
+                     struct err *e);
+void core_backup_drop(struct core *c, uint64_t index);
+/* Returns how large a backup may be to be restored: its pieces and what they hold are here at one
+ * time. */
+uint64_t core_restore_max(const struct core *c);
+
 struct core_status {
     enum consensus_role role;
     uint64_t leader; /* 0: none is known */

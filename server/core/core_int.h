@@ -412,6 +412,9 @@ void core_update(void *arg, const struct consensus_update *u);
 /* Measures what the state uses, for who admits writes. */
 void apply_measure(struct core *c);
 void core_maybe_snapshot(struct core *c);
+/* Does what the result of an entry asks for: res->restore is NULL afterwards where it was refused,
+ * with res->err. */
+void core_restore(struct state_txn *t, const struct entry *en, int64_t now, struct fsm_result *res);
 void core_join_snapshot(struct core *c);
 
 #endif

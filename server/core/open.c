@@ -74,7 +74,7 @@ open_state(struct core *c, const char *state_dir, const struct consensus_snapsho
         return rc;
     void *tmp = mem_ctx("applied");
     struct state_txn *t = state_read_begin(c->state, tmp);
-    c->apply.applied = state_applied(t);
+    c->apply.applied = state_logged(t);
     c->apply.applied_term = state_applied_term(t);
     state_read_end(t);
     mem_free(tmp);

@@ -228,6 +228,18 @@ fsm_refused(const void *ctx, uint64_t index, const struct err *why)
     return res;
 }
 
+void
+fsm_restored(struct state_txn *t, uint64_t index, int64_t now, struct fsm_result *res)
+{
+    auto_mem void *tmp = mem_ctx("restored");
+    struct apply a = {
+        .ctx = res->events, .tmp = tmp, .t = t, .index = index, .now = now, .res = res};
+
+    entry_doubt_nodes(&a);
+    fsm_finish(&a);
+    HASH_CLEAR(hh, a.at_jobs);
+}
+
 struct fsm_result *
 fsm_apply(const void *ctx, struct state_txn *t, uint64_t index, const struct intent *in)
 {

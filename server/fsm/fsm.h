@@ -70,6 +70,7 @@ struct fsm_result {
     bool conflict; /* variable: it is otherwise than the entry wants, or another's lock is on it */
     const struct sealed_variable *variable; /* as it is now; NULL: there is none */
     struct str_list rejected_nodes; /* plan result: parts refused at apply (rule S13) */
+    const struct intent_restore_end *restore; /* of the intent: the core is to do it; else NULL */
     size_t names_taken;             /* plan result: rows that are void, by others or by clients */
 };
 
@@ -114,6 +115,9 @@ enum intent_room fsm_room(const struct intent *in);
  * result is void: the transaction is to be aborted, and the entry has no effect. */
 struct fsm_result *fsm_apply(const void *ctx, struct state_txn *t, uint64_t index,
                              const struct intent *in);
+
+/* Doubts all that a state, just restored, says of running tasks. Nobody hears of single rows. */
+void fsm_restored(struct state_txn *t, uint64_t index, int64_t now, struct fsm_result *res);
 
 /* Makes the result, without effect, of an entry that state_refused() when it was applied. */
 struct fsm_result *fsm_refused(const void *ctx, uint64_t index, const struct err *why);

@@ -71,6 +71,9 @@ struct state_follower entry_follower(struct apply *a);
 /* Says of the evaluation that was put last: nothing of it is new. */
 void entry_stamped(struct apply *a);
 
+/* All that the state says of responsive nodes is to be told anew by them. */
+void entry_doubt_nodes(struct apply *a);
+
 /* --- evaluations --- */
 /* Stamps and stores; cancels the job's blocked evaluations when this one completed and placed all.
  */

@@ -609,6 +609,33 @@ node_heartbeat(struct apply *a, struct node *n, bool wants_init)
     return 0;
 }
 
+/* A restored state is of another time (S7): a node is given no work, and nothing on it is known,
+ * until its client has reported. Silent ones stay so. */
+static void
+doubt_node(struct apply *a, const char *id)
+{
+    struct node *n = state_node(a->t, a->ctx, id);
+    if (n == NULL || !node_responsive(n))
+        return;
+    struct on_node o = load_node(a, id);
+    n->last_missed_heartbeat_index = a->index - 1; /* whose heartbeat is answered knows this one */
+    set_status(a, n, NODE_INIT,
+               "The state was restored from a backup; waiting for its allocations");
+    mark_unknown(a, &o);
+}
+
+void
+entry_doubt_nodes(struct apply *a)
+{
+    struct str_list ids = {NULL, 0};
+    struct state_iter *it = state_ids(a->t, a->tmp, STATE_NODES, NULL);
+
+    for (struct node *n; (n = state_next(it, a->tmp)) != NULL;)
+        list_add(a->tmp, ids, n->id);
+    for (size_t i = 0; i < ids.n; i++)
+        doubt_node(a, ids.v[i]);
+}
+
 int
 intent_node_status(struct apply *a, const struct intent_node_status *in)
 {

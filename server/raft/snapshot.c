@@ -23,6 +23,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "common/table.h"
 
 enum { WRITE_CHUNK = 256 << 10, HASH_BYTES = 16, TAIL_BYTES = 1 + 8 + HASH_BYTES };
 enum { MP_NIL = 0xc0, MP_ARRAY3 = 0x93, MP_BIN32 = 0xc6 };
@@ -182,22 +183,49 @@ snapshot_write(const char *dir, const struct consensus_snapshot *meta, snapshot_
 
 /* --- reading --- */
 
+/* The bytes of a snapshot, in pieces: those of a map are one. */
 struct reader {
-    const uint8_t *p;
-    size_t n;
-    size_t at;
+    struct slice piece;
+    size_t at;              /* in the piece */
+    snapshot_more_fn *more; /* NULL: there is no other piece */
+    void *more_arg;
+    struct buf joined;  /* what is of two pieces or more, until the next is taken */
+    XXH3_state_t *hash; /* of what was taken; NULL: nobody asks */
     bool bad;
 };
 
 static const uint8_t *
+take_joined(struct reader *r, size_t n)
+{
+    buf_reset(&r->joined);
+    while (r->joined.len < n) {
+        size_t left = r->piece.n - r->at, want = n - r->joined.len;
+        size_t part = left < want ? left : want;
+        buf_put(&r->joined, (const uint8_t *)r->piece.p + r->at, part);
+        r->at += part;
+        if (part == want)
+            break;
+        r->at = r->piece.n = 0;
+        if (r->more == NULL || r->more(r->more_arg, &r->piece) <= 0 || buf_error(&r->joined) < 0)
+            return NULL;
+    }
+    return buf_error(&r->joined) == 0 ? r->joined.data : NULL;
+}
+
+/* Returns the next n bytes, which stay until others are taken. */
+static const uint8_t *
 snapshot_take(struct reader *r, size_t n)
 {
-    if (r->bad || r->n - r->at < n) {
-        r->bad = true;
-        return NULL;
+    const uint8_t *p = NULL;
+    if (!r->bad && r->piece.n - r->at >= n) {
+        p = (const uint8_t *)r->piece.p + r->at;
+        r->at += n;
+    } else if (!r->bad) {
+        p = take_joined(r, n);
     }
-    const uint8_t *p = r->p + r->at;
-    r->at += n;
+    r->bad |= p == NULL;
+    if (p != NULL && r->hash != NULL)
+        XXH3_128bits_update(r->hash, p, n);
     return p;
 }
 
@@ -214,18 +242,21 @@ take_uint(struct reader *r, size_t bytes)
 static bool
 read_head(struct reader *r, const void *ctx, struct consensus_snapshot *ret)
 {
-    const uint8_t *magic = snapshot_take(r, sizeof(snap_magic));
-    if (magic == NULL || memcmp(magic, snap_magic, sizeof(snap_magic)) != 0)
+    enum { FIXED = sizeof(snap_magic) + 3 * 8 + 4 };
+    const uint8_t *p = snapshot_take(r, FIXED);
+    if (p == NULL || memcmp(p, snap_magic, sizeof(snap_magic)) != 0)
         return false;
-    struct consensus_snapshot s = {.index = take_uint(r, 8), .term = take_uint(r, 8)};
-    s.conf_index = take_uint(r, 8);
-    size_t n = (size_t)take_uint(r, 4);
+    uint32_t crc = crc32c(0, p, FIXED);
+    struct reader fixed = {.piece = SLICE(p, FIXED), .at = sizeof(snap_magic)};
+    struct consensus_snapshot s = {.index = take_uint(&fixed, 8), .term = take_uint(&fixed, 8)};
+    s.conf_index = take_uint(&fixed, 8);
+    size_t n = (size_t)take_uint(&fixed, 4);
     const uint8_t *conf = n <= SNAPSHOT_CONF_MAX ? snapshot_take(r, n) : NULL;
-    size_t end = r->at;
-    uint64_t crc = take_uint(r, 4);
-    if (conf == NULL || r->bad || crc != crc32c(0, r->p, end) || s.index == 0 || s.term == 0)
+    if (conf == NULL || s.index == 0 || s.term == 0 ||
+        consensus_conf_decode(ctx, conf, n, &s.conf) < 0)
         return false;
-    if (consensus_conf_decode(ctx, conf, n, &s.conf) < 0)
+    crc = crc32c(crc, conf, n);
+    if (take_uint(r, 4) != crc || r->bad)
         return false;
     *ret = s;
     return true;
@@ -238,13 +269,12 @@ map_file(int dirfd, const char *dir, const char *name, struct reader *r, struct 
     struct stat st;
     if (fd < 0 || fstat(fd, &st) != 0)
         return err_errno(e, errno, "open the snapshot '%s/%s'", dir, name);
-    *r = (struct reader){.n = (size_t)st.st_size};
-    if (r->n == 0)
+    *r = (struct reader){.piece = {.n = (size_t)st.st_size}};
+    if (r->piece.n == 0)
         return 0;
-    void *p = mmap(NULL, r->n, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (p == MAP_FAILED)
+    r->piece.p = mmap(NULL, r->piece.n, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (r->piece.p == MAP_FAILED)
         return err_errno(e, errno, "map the snapshot '%s/%s'", dir, name);
-    r->p = p;
     return 0;
 }
 
@@ -253,17 +283,18 @@ static bool
 is_whole(struct reader *r)
 {
     XXH128_canonical_t h;
-    if (r->n <= TAIL_BYTES)
+    size_t n = r->piece.n;
+    if (n <= TAIL_BYTES)
         return false;
-    XXH128_canonicalFromHash(&h, XXH3_128bits(r->p, r->n - HASH_BYTES));
-    return memcmp(h.digest, r->p + r->n - HASH_BYTES, HASH_BYTES) == 0;
+    XXH128_canonicalFromHash(&h, XXH3_128bits(r->piece.p, n - HASH_BYTES));
+    return memcmp(h.digest, (const uint8_t *)r->piece.p + n - HASH_BYTES, HASH_BYTES) == 0;
 }
 
 static void
 snapshot_unmap(struct reader *r)
 {
-    if (r->p != NULL)
-        munmap((void *)(uintptr_t)r->p, r->n);
+    if (r->piece.p != NULL)
+        munmap((void *)(uintptr_t)r->piece.p, r->piece.n);
 }
 
 static int
@@ -298,30 +329,63 @@ snapshot_find(const char *dir, const void *ctx, struct consensus_snapshot *ret, 
     return ok ? 1 : snapshot_corrupt(dir, index, e);
 }
 
+/* Returns whether the hash is right and is the end. */
+static bool
+ends_well(struct reader *r)
+{
+    XXH128_canonical_t h;
+    XXH3_state_t *hash = TAKE(r->hash);
+    if (hash != NULL)
+        XXH128_canonicalFromHash(&h, XXH3_128bits_digest(hash));
+    const uint8_t *p = snapshot_take(r, HASH_BYTES);
+    bool same = p != NULL && (hash == NULL || memcmp(h.digest, p, HASH_BYTES) == 0);
+    return same && r->at == r->piece.n && (r->more == NULL || r->more(r->more_arg, &r->piece) == 0);
+}
+
 static int
 read_rows(struct reader *r, snapshot_row_fn *fn, void *arg)
 {
     uint64_t rows = 0;
+    uint8_t key[TABLE_KEY_MAX];
     for (;;) {
         uint64_t tag = take_uint(r, 1);
         if (r->bad || tag == MP_NIL)
             break;
         unsigned table = (unsigned)take_uint(r, 1);
         r->bad |= tag != MP_ARRAY3 || table > 0x7f || take_uint(r, 1) != MP_BIN32;
-        struct slice key = {.n = (size_t)take_uint(r, 4)};
-        key.p = snapshot_take(r, key.n);
+        struct slice k = {.p = key, .n = (size_t)take_uint(r, 4)};
+        r->bad |= k.n > sizeof(key);
+        const uint8_t *p = snapshot_take(r, k.n);
+        if (p != NULL)
+            memcpy(key, p, k.n);
         r->bad |= take_uint(r, 1) != MP_BIN32;
         struct slice val = {.n = (size_t)take_uint(r, 4)};
+        r->bad |= val.n > SNAPSHOT_ROW_MAX;
         val.p = snapshot_take(r, val.n);
         if (r->bad)
             break;
         rows++;
-        int rc = fn(arg, table, key, val);
+        int rc = fn(arg, table, k, val);
         if (rc < 0)
             return rc;
     }
-    bool end = take_uint(r, 8) == rows && !r->bad && r->n - r->at == HASH_BYTES;
+    bool end = take_uint(r, 8) == rows && !r->bad && ends_well(r);
     return end ? 0 : -ERR_CORRUPT;
+}
+
+int
+snapshot_scan(snapshot_more_fn *more, void *more_arg, const void *ctx,
+              struct consensus_snapshot *ret, snapshot_row_fn *fn, void *arg)
+{
+    struct reader r = {.more = more, .more_arg = more_arg, .hash = XXH3_createState()};
+    XXH3_state_t *hash = r.hash;
+    ASSERT(hash != NULL);
+    XXH3_128bits_reset(hash);
+    buf_init(&r.joined, SNAPSHOT_ROW_MAX);
+    int rc = read_head(&r, ctx, ret) ? read_rows(&r, fn, arg) : -ERR_CORRUPT;
+    buf_done(&r.joined);
+    XXH3_freeState(hash);
+    return rc;
 }
 
 int
@@ -385,6 +449,16 @@ snapshot_open(const char *dir, uint64_t *index, uint64_t *size)
     }
     *size = (uint64_t)st.st_size;
     return fd;
+}
+
+void
+snapshot_remove(const char *dir, uint64_t index)
+{
+    auto_fd int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char name[40];
+    snap_name(name, index);
+    if (dirfd >= 0)
+        (void)unlinkat(dirfd, name, 0);
 }
 
 int

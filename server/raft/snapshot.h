@@ -32,11 +32,19 @@ int snapshot_find(const char *dir, const void *ctx, struct consensus_snapshot *r
  * only at the end: rows given before must then be thrown away. */
 int snapshot_read(const char *dir, uint64_t index, snapshot_row_fn *fn, void *arg, struct err *e);
 
+/* Gives the next piece, which stays until the next call: 1; 0: there is none. */
+typedef int snapshot_more_fn(void *arg, struct slice *ret);
+/* Reads a snapshot that comes in pieces and gives every row to fn, before its hash is known:
+ * -ERR_CORRUPT when the file is damaged, or the answer of fn. `ret` is owned by ctx. */
+int snapshot_scan(snapshot_more_fn *more, void *more_arg, const void *ctx,
+                  struct consensus_snapshot *ret, snapshot_row_fn *fn, void *arg);
+
 /* A copy of a snapshot under another name: 0 when it is whole. What `ret` holds is owned by ctx. */
 int snapshot_check(const char *dir, const char *name, const void *ctx,
                    struct consensus_snapshot *ret, struct err *e);
 /* Opens the newest one, or that of *index if not 0; *index and *size are filled. Negative errno. */
 int snapshot_open(const char *dir, uint64_t *index, uint64_t *size);
+void snapshot_remove(const char *dir, uint64_t index);
 /* The copy becomes the newest snapshot; durable. Negative errno. */
 int snapshot_adopt(const char *dir, const char *name, uint64_t index);
 

@@ -4,7 +4,9 @@
  */
 #include <string.h>
 
+#include "api/limits.h"
 #include "api/terms.h"
+#include "codec/base64.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "net/addr.h"
@@ -210,3 +212,65 @@ prepare_scheduler_set(struct write *w, struct state_txn *t, struct err *e)
 
 const struct write_row write_operator_scheduler_set = {prepare_scheduler_set, scheduler_set,
                                                        .here = true};
+
+/* --- a backup of the state, taken at the leader or any server, read, restored --- */
+
+static int
+save_run(struct read *r, struct state_txn *t, struct err *e)
+{
+    struct snapshot_save_response *resp = read_resp(r);
+    struct core_backup b;
+    struct buf text = BUF_INIT(2 * BACKUP_DIGEST);
+
+    if (server_backup(r->s, t, &b, e) < 0)
+        return e->code;
+    base64_encode(&text, b.digest, sizeof(b.digest));
+    resp->snapshot = b.index;
+    resp->size = b.size;
+    resp->digest = mem_strndup(resp, (const char *)text.data, text.len);
+    buf_done(&text);
+    r->index = state_applied(t);
+    return 0;
+}
+
+const struct read_row read_operator_snapshot_save = {.run = save_run, .query = true};
+
+static int
+piece_run(struct read *r, struct state_txn *t, struct err *e)
+{
+    const struct snapshot_read_request *req = r->req;
+    struct snapshot_read_response *resp = read_resp(r);
+    uint8_t *to = mem_array(resp, uint8_t, RESTORE_PIECE);
+    int n = server_backup_read(r->s, req->snapshot, req->offset, to, RESTORE_PIECE, e);
+
+    if (n < 0)
+        return n;
+    if (n == 0)
+        server_backup_drop(r->s, req->snapshot);
+    resp->data = (struct bytes){to, (size_t)n};
+    r->index = state_applied(t);
+    return 0;
+}
+
+const struct read_row read_operator_snapshot_read = {.run = piece_run};
+
+static int
+prepare_restore(struct write *w, struct state_txn *t, struct err *e)
+{
+    const struct snapshot_restore_request *req = w->req;
+    uint64_t most = server_restore_max(w->s);
+
+    (void)t;
+    if ((req->piece == NULL) == (req->end == NULL))
+        return err_set(e, -ERR_INVALID, "either a piece of a backup, or its end");
+    if (req->piece != NULL && req->piece->offset + req->piece->data.n > most)
+        return err_set(e, -ERR_LIMIT,
+                       "the backup is larger than the %llu MiB that may be restored here: raise "
+                       "state_max_mb of the servers",
+                       (unsigned long long)most >> 20);
+    w->in.restore_piece = req->piece;
+    w->in.restore_end = req->end;
+    return 0;
+}
+
+const struct write_row write_operator_snapshot_restore = {prepare_restore, write_reply_index};

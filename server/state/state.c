@@ -352,14 +352,28 @@ state_abort(struct state_txn *t)
 
 /* --- Raft indexes --- */
 
-static const char applied_key[] = "applied";
+static const char applied_key[] = "applied", ahead_key[] = "ahead";
 
 uint64_t
-state_applied(const struct state_txn *t)
+state_logged(const struct state_txn *t)
 {
     struct slice v;
     int rc = table_get(t->t, t->s->t[T_META], SLICE(applied_key, sizeof(applied_key)), &v);
     return rc == 0 && v.n == 16 ? be64_get(v.p) : 0;
+}
+
+uint64_t
+state_ahead(const struct state_txn *t)
+{
+    struct slice v;
+    int rc = table_get(t->t, t->s->t[T_META], SLICE(ahead_key, sizeof(ahead_key)), &v);
+    return rc == 0 && v.n == 8 ? be64_get(v.p) : 0;
+}
+
+uint64_t
+state_applied(const struct state_txn *t)
+{
+    return state_logged(t) + state_ahead(t);
 }
 
 uint64_t
@@ -374,13 +388,71 @@ void
 state_set_applied(struct state_txn *t, uint64_t index, uint64_t term)
 {
     uint8_t v[16];
-    ASSERT(t->write && index > state_applied(t) && term >= state_applied_term(t));
+    ASSERT(t->write && index > state_logged(t) && term >= state_applied_term(t));
     be64_put(v, index);
     be64_put(v + 8, term);
     int rc = table_put(t->t, t->s->t[T_META], SLICE(applied_key, sizeof(applied_key)),
                        SLICE(v, sizeof(v)));
     if (rc < 0)
         state_fatal(t->s, "applied index", rc);
+}
+
+void
+state_read_applied(unsigned table, struct slice key, struct slice val, uint64_t *applied)
+{
+    bool meta = table == STATE_ID_META;
+    if (meta && val.n == 16 && key.n == sizeof(applied_key) &&
+        memcmp(key.p, applied_key, key.n) == 0)
+        *applied += be64_get(val.p);
+    if (meta && val.n == 8 && key.n == sizeof(ahead_key) && memcmp(key.p, ahead_key, key.n) == 0)
+        *applied += be64_get(val.p);
+}
+
+/* --- a restore --- */
+
+static void
+wipe_physical(struct state_txn *t, unsigned i)
+{
+    int rc = 0;
+    struct table_scan *sc = table_scan(t->t, t->s->t[i], SLICE(NULL, 0));
+    while (rc == 0 && table_next(sc))
+        rc = table_scan_del(sc);
+    if (rc == 0)
+        rc = sc->error;
+    table_scan_end(sc);
+    if (rc < 0)
+        state_fatal(t->s, "wipe", rc);
+}
+
+void
+state_wipe(struct state_txn *t, enum state_table keep)
+{
+    ASSERT(t->write && t->follower == NULL);
+    for (unsigned i = 0; i < T_ALL; i++)
+        if (i != T_META && i != keep)
+            wipe_physical(t, i);
+    memset(t->jobs, 0, sizeof(t->jobs));
+}
+
+void
+state_wipe_table(struct state_txn *t, enum state_table table)
+{
+    ASSERT(t->write);
+    wipe_physical(t, table);
+}
+
+void
+state_restored(struct state_txn *t, uint64_t index, uint64_t logged)
+{
+    uint8_t v[8];
+    ASSERT(t->write && index >= logged);
+    for (unsigned i = 0; i < STATE_TABLES; i++)
+        state_touch(t, i, index);
+    be64_put(v, index - logged);
+    int rc =
+        table_put(t->t, t->s->t[T_META], SLICE(ahead_key, sizeof(ahead_key)), SLICE(v, sizeof(v)));
+    if (rc < 0)
+        state_fatal(t->s, "restored index", rc);
 }
 
 uint64_t

@@ -57,8 +57,11 @@ enum state_by {
  * `ctx` owns the transaction's caches; state_read_end() must be called (NULL is fine). */
 struct state_txn *state_read_begin(struct state *s, const void *ctx);
 void state_read_end(struct state_txn *t);
-/* Raft index of the last entry applied in this snapshot. */
+/* Index of the last entry applied in this snapshot, as rows, answers and who waits know it: that of
+ * the log, and what a restore put on top (state_restored()). */
 uint64_t state_applied(const struct state_txn *t);
+/* Returns how far indexes of rows, and of who waits, are ahead of the log. */
+uint64_t state_ahead(const struct state_txn *t);
 /* Highest index that touched any of the tables in the mask (STATE_BIT); 0: never written. */
 uint64_t state_index(struct state_txn *t, unsigned mask);
 
@@ -78,6 +81,19 @@ void *state_get_lean(struct state_txn *t, const void *ctx, enum state_table tabl
                      struct state_key key, struct lean *lean);
 /* Returns the bytes of a row as it is stored; 0: it is not there. */
 size_t state_row_bytes(struct state_txn *t, enum state_table table, struct state_key key);
+/* --- rows of a dump (server/state/write.h) --- */
+enum { STATE_ID_META = 8 }; /* of what tells of the state itself */
+/* Returns the permanent number of a table, as dumps have it. */
+unsigned state_table_id(enum state_table table);
+/* The object of such a row; name NULL: it tells of the state itself. */
+struct state_dumped {
+    const char *name; /* of the table */
+    const struct type *type;
+    void *obj;
+};
+/* 0, or -ERR_CORRUPT: this release could not have written it. `ret` is owned by ctx. */
+int state_read_row(const void *ctx, unsigned table, struct slice key, struct slice val,
+                   struct state_dumped *ret);
 /* Ends the process: a row is not what its table holds. */
 _Noreturn void state_damaged(struct state_txn *t, const char *what);
 /* The type of each table's rows. */

@@ -24,7 +24,7 @@
 enum { T_META = STATE_TABLES, T_INDEXES, T_ALL = T_INDEXES + STATE_INDEXES_N };
 
 enum part_kind { PART_END, PART_STR, PART_HASH, PART_OLDEST, PART_NEWEST, PART_WORD };
-enum { KEY_PARTS = 5, TABLE_WATCHES = 5, TABLE_ID_META = 8 };
+enum { KEY_PARTS = 5, TABLE_WATCHES = 5 };
 /* A part of a key: its kind, and where in the object it stands. */
 struct part {
     enum part_kind kind;
@@ -54,7 +54,7 @@ extern const struct index_row index_rows[STATE_INDEXES_N];
 
 /* The format of the file: a new table or row layout needs a new number; files of another are
  * rebuilt. */
-enum { STATE_FORMAT = 15 };
+enum { STATE_FORMAT = 16 };
 
 enum { KEY_PART_MAX = 150, ROW_HEAD = 16 };
 enum { ROW_SERVER_TERMINAL = 1, ROW_CLIENT_TERMINAL = 2 };
@@ -134,6 +134,8 @@ row_head(unsigned table)
     return table == STATE_ALLOCS ? ROW_HEAD : 0;
 }
 
+/* Notes a change of the table at `index`, of no row. */
+void state_touch(struct state_txn *t, enum state_table table, uint64_t index);
 /* Clean up behind rows that go (tables.h). */
 void job_gone(struct state_txn *t, uint64_t index, const void *obj, uint64_t jmi);
 void alloc_gone(struct state_txn *t, uint64_t index, const void *obj, uint64_t jmi);

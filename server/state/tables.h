@@ -5,7 +5,7 @@
  * a struct in api/schema, and is used by state_put(), state_get() and state_del().
  *
  *   ROW(NAME, id, type, name, key, watches, gone)
- *     id       in snapshots: permanent, never reused; TABLE_ID_META is taken
+ *     id       in snapshots: permanent, never reused; STATE_ID_META is taken
  *     key      of the row, from its object: strings but for a last number
  *     watches  what a blocking query may wait for: its kind (state.h, where who waits names it,
  *              too), and its subject
@@ -80,6 +80,9 @@
         KEY(STR(sealed_variable, namespace), STR(sealed_variable, path)),                          \
         WATCHES(                                                                                   \
             ABOUT(WATCH_VARIABLE, STR(sealed_variable, namespace), STR(sealed_variable, path))),   \
+        NULL)                                                                                      \
+    /* pieces of a backup, until it is restored or another one is sent */                          \
+    ROW(RESTORE, 55, restore_piece, "restore", KEY(OLDEST(restore_piece, offset)), WATCHES({0}),   \
         NULL)                                                                                      \
     ROW(SCALING_POLICIES, 40, job_scaling_policy, "scaling_policies",                              \
         KEY(STR(job_scaling_policy, id)), WATCHES({0}), NULL)                                      \

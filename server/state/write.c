@@ -37,6 +37,12 @@ write_changed(struct state_txn *t, enum state_table table, uint64_t index, uint6
     t->changes[t->n_changes++] = (struct state_change){table, key};
 }
 
+void
+state_touch(struct state_txn *t, enum state_table table, uint64_t index)
+{
+    write_changed(t, table, index, 0);
+}
+
 const struct state_change *
 state_changes(const struct state_txn *t, size_t *ret_n)
 {
@@ -417,7 +423,7 @@ state_dump(struct state_txn *t, state_row_fn *fn, void *arg)
 {
     int rc = 0;
     for (unsigned i = 0; rc >= 0 && i <= T_META; i++) {
-        unsigned id = i == T_META ? TABLE_ID_META : table_rows[i].id;
+        unsigned id = i == T_META ? STATE_ID_META : table_rows[i].id;
         struct table_scan *s = table_scan(t->t, t->s->t[i], SLICE(NULL, 0));
         while (rc >= 0 && table_next(s))
             rc = fn(arg, id, s->key, s->val);
@@ -428,33 +434,58 @@ state_dump(struct state_txn *t, state_row_fn *fn, void *arg)
     return rc < 0 ? rc : 0;
 }
 
-int
-state_load_row(struct state_txn *t, unsigned id, struct slice key, struct slice val)
+unsigned
+state_table_id(enum state_table table)
+{
+    return table_rows[table].id;
+}
+
+static unsigned
+table_of_id(unsigned id)
 {
     unsigned table = 0;
     while (table < STATE_TABLES && table_rows[table].id != id)
         table++;
-    if ((table == STATE_TABLES && id != TABLE_ID_META) || key.n == 0 || key.n > TABLE_KEY_MAX ||
-        val.n > ROW_MAX)
+    return id == STATE_ID_META ? T_META : table < STATE_TABLES ? table : T_ALL;
+}
+
+int
+state_read_row(const void *ctx, unsigned id, struct slice key, struct slice val,
+               struct state_dumped *ret)
+{
+    unsigned table = table_of_id(id);
+    *ret = (struct state_dumped){.name = NULL};
+    if (table == T_ALL || key.n == 0 || key.n > TABLE_KEY_MAX || val.n > ROW_MAX)
         return -ERR_CORRUPT;
-    struct key k = {.n = key.n};
-    memcpy(k.b, key.p, key.n);
-    if (id == TABLE_ID_META) {
-        put_raw(t, T_META, &k, val);
+    if (table == T_META)
         return 0;
-    }
-    auto_mem void *obj = NULL;
     struct err e = ERR_INIT;
     size_t head = row_head(table);
-    if (val.n < head ||
-        mp_decode(NULL, table_rows[table].type, SLICE((const uint8_t *)val.p + head, val.n - head),
-                  BUDGET(ROW_BUDGET), &obj, &e) < 0)
-        return -ERR_CORRUPT;
     struct key own;
-    key_of(&own, table_rows[table].key, obj);
-    if (own.n != k.n || memcmp(own.b, k.b, k.n) != 0)
-        return -ERR_CORRUPT; /* the row is another's */
+    ret->name = table_rows[table].name;
+    ret->type = table_rows[table].type;
+    if (val.n < head ||
+        mp_decode(ctx, ret->type, SLICE((const uint8_t *)val.p + head, val.n - head),
+                  BUDGET(ROW_BUDGET), &ret->obj, &e) < 0)
+        return -ERR_CORRUPT;
+    key_of(&own, table_rows[table].key, ret->obj);
+    /* else the row is another's */
+    return own.n == key.n && memcmp(own.b, key.p, key.n) == 0 ? 0 : -ERR_CORRUPT;
+}
+
+int
+state_load_row(struct state_txn *t, unsigned id, struct slice key, struct slice val)
+{
+    auto_mem void *tmp = mem_ctx("row");
+    struct state_dumped row;
+    int rc = state_read_row(tmp, id, key, val, &row);
+    if (rc < 0)
+        return rc;
+    unsigned table = table_of_id(id);
+    struct key k = {.n = key.n};
+    memcpy(k.b, key.p, key.n);
     put_raw(t, table, &k, val);
-    write_reindex(t, table, &k, NULL, obj);
+    if (table != T_META)
+        write_reindex(t, table, &k, NULL, row.obj);
     return 0;
 }

@@ -47,7 +47,8 @@ bool state_refused(const struct state_txn *t, struct err *e);
 int state_commit(struct state_txn *t);
 void state_abort(struct state_txn *t);
 
-/* Index and term of the last applied entry; 0 in an empty state. */
+/* Index in the log, and term, of the last applied entry; 0 in an empty state. */
+uint64_t state_logged(const struct state_txn *t);
 void state_set_applied(struct state_txn *t, uint64_t index, uint64_t term);
 uint64_t state_applied_term(struct state_txn *t);
 
@@ -102,5 +103,17 @@ typedef int state_row_fn(void *arg, unsigned table, struct slice key, struct sli
 int state_dump(struct state_txn *t, state_row_fn *fn, void *arg);
 /* Stores a row of a dump and what is derived from it. -ERR_CORRUPT when it does not decode. */
 int state_load_row(struct state_txn *t, unsigned table, struct slice key, struct slice val);
+
+/* --- for a restore of what a backup holds (server/core/restore.c) --- */
+/* Reads a row of a dump that tells of the state itself: adds to *applied what state_applied() was
+ * made of. */
+void state_read_applied(unsigned table, struct slice key, struct slice val, uint64_t *applied);
+/* Removes all rows but those of `keep`, and nobody hears of it but by state_restored(). */
+void state_wipe(struct state_txn *t, enum state_table keep);
+/* The same of one table, which nobody follows. */
+void state_wipe_table(struct state_txn *t, enum state_table table);
+/* All tables are others, as of `index`, which is that of the log's entry `logged`; entries that
+ * follow have indexes above it. */
+void state_restored(struct state_txn *t, uint64_t index, uint64_t logged);
 
 #endif

@@ -686,8 +686,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "agent/schedulers", "agent/schedulers/config", "agent/pprof/cmdline",
         "volumes/external", "volumes/snapshot", "volumes/claims", "volume/csi/x",
         "plugins", "plugin/csi/x", "operator/autopilot/configuration",
-        "operator/autopilot/health", "operator/snapshot",
-        "operator/upgrade-check/vault-workload-identity"};
+        "operator/autopilot/health", "operator/upgrade-check/vault-workload-identity"};
     static const char *const puts[] = {
         "client/identity/renew", "system/reconcile/summaries",
         "volumes", "volume/csi/x/create", "acl/oidc/auth-url"};

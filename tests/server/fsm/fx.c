@@ -53,7 +53,7 @@ see_row(void *arg, unsigned id, struct slice key, struct slice val)
     struct rows_seen *all = arg;
     struct row_seen r = {0};
 
-    if (id == TABLE_ID_META)
+    if (id == STATE_ID_META)
         return 0;
     while (table_rows[r.table].id != id)
         r.table++;
@@ -375,7 +375,7 @@ static int
 hash_row(void *arg, unsigned table, struct slice key, struct slice val)
 {
     uint64_t *h = arg;
-    if (table == TABLE_ID_META) /* the index that is applied */
+    if (table == STATE_ID_META) /* the index that is applied */
         return 0;
     *h = *h * 31 + table;
     *h = *h * 31 + hash_bytes(key.p, key.n);
@@ -432,4 +432,6 @@ make_objects(struct fx *f)
     struct intent_job_scale scale = {
         .namespace = "default", .job_id = "scaled", .group = "g", .event = &told};
     ck_assert_int_eq(apply(f, &(struct intent){.job_scale = &scale})->err.code, 0);
+    struct restore_piece piece = {.id = "r", .data = {(const uint8_t *)"x", 1}};
+    apply(f, &(struct intent){.restore_piece = &piece});
 }

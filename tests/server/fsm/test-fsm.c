@@ -668,7 +668,7 @@ static int
 load_row(void *arg, unsigned table, struct slice key, struct slice val)
 {
     struct slice forged = SLICE("x", 2);
-    if (table != TABLE_ID_META)
+    if (table != STATE_ID_META)
         ck_assert_int_eq(state_load_row(arg, table, forged, val), -ERR_CORRUPT);
     return state_load_row(arg, table, key, val);
 }
