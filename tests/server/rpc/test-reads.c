@@ -462,9 +462,8 @@ START_TEST(json_is_that_of_the_objects)
     const struct alloc_list_response *al = allocs_of(w, "web");
     report(w, al->allocations.v[1]->id, ALLOC_COMPLETE);
     register_api(w, al->allocations.v[0]->id);
-    struct list_request all = {.list = &q};
-    const struct deployment_list_response *dl =
-        CALL(w, RPC_DEPLOYMENT_LIST, deployment_list_response, &all);
+    const struct deployment_list_response *dl = CALL(
+        w, RPC_DEPLOYMENT_LIST, deployment_list_response, &(struct list_request){.list = &q});
     ck_assert_uint_gt(dl->deployments.n, 0);
     struct quota_limit limit = {.region = "global"}, *one_limit = &limit;
     struct quota quota = {.name = "q-1", .limits = {&one_limit, 1}}, *one_quota = &quota;
