@@ -682,13 +682,13 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
     static const char *const gets[] = {
         "jobs/statuses", "job/x/actions", "job/x/action",
         "client/allocation/x/snapshot", "client/allocation/x/pause",
-        "client/identity", "agent/monitor", "agent/monitor/export", "agent/host",
+        "agent/monitor", "agent/monitor/export", "agent/host",
         "agent/schedulers", "agent/schedulers/config", "agent/pprof/cmdline",
         "volumes/external", "volumes/snapshot", "volumes/claims", "volume/csi/x",
         "plugins", "plugin/csi/x", "operator/autopilot/configuration",
         "operator/autopilot/health", "operator/upgrade-check/vault-workload-identity"};
     static const char *const puts[] = {
-        "client/identity/renew", "system/reconcile/summaries",
+        "system/reconcile/summaries",
         "volumes", "volume/csi/x/create", "acl/oidc/auth-url"};
     /* clang-format on */
     char target[64];
