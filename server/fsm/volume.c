@@ -30,7 +30,7 @@ volume_claims(struct state_txn *t, const void *ctx, const struct host_volume *v)
     return l;
 }
 
-struct host_volume *
+static struct host_volume *
 volume_named(struct state_txn *t, const void *ctx, const char *node_id, const char *name)
 {
     struct state_iter *it = state_host_volumes_by_node(t, ctx, node_id);

@@ -10,8 +10,5 @@
 /* Returns the allocations on its node that have the volume and have not ended; owned by ctx. */
 struct allocation_list volume_claims(struct state_txn *t, const void *ctx,
                                      const struct host_volume *v);
-/* The volume of that name on a node; NULL: there is none. */
-struct host_volume *volume_named(struct state_txn *t, const void *ctx, const char *node_id,
-                                 const char *name);
 
 #endif
