@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/config/config.h"
+#include "api/device/device.h"
 #include "api/drivers.h"
 #include "common/duration.h"
 #include "common/mem.h"
@@ -280,6 +281,15 @@ of_isolation(const void *ctx, const struct agent_isolation *iso)
 }
 
 static void
+set_devices(struct policy *p, const struct agent_config *cfg)
+{
+    for (size_t i = 0; cfg->client && i < cfg->client->devices.n; i++)
+        for (size_t k = 0; k < cfg->client->devices.v[i]->ids.n; k++)
+            device_paths(p, cfg->client->devices.v[i], cfg->client->devices.v[i]->ids.v[k],
+                         &p->device_paths);
+}
+
+static void
 set_volumes(struct policy *p, const struct agent_config *cfg)
 {
     const char *dir = cfg->client ? cfg->client->host_volumes_dir : NULL;
@@ -313,6 +323,7 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
     }
     set_drivers(p, cfg);
     set_volumes(p, cfg);
+    set_devices(p, cfg);
     p->drain_time = config_drain_ns(cfg);
     if (cfg->client) {
         p->bridge_name = cfg->client->bridge_network_name;

@@ -41,6 +41,9 @@ enum {
     JOB_LAUNCH_MAX = 368 << 10,   /* bytes of its command, arguments, variables and isolation */
     JOB_WORD_MAX = 131071,        /* bytes of an argument, or of a variable with its name */
     HOST_VOLUME_NAME_MAX = 128,   /* bytes */
+    DEVICE_ID_MAX = 64,           /* bytes of the id of a device */
+    DEVICE_IDS_MAX = 64,          /* instances of a device that a client names */
+    DEVICE_PATHS_MAX = 16,        /* paths of one instance */
     JOB_SECRETS_MIB_MAX = 1024,   /* MiB of the secrets of a task */
     JOB_LOG_FILES_MAX = 10000,    /* log files of a stream of a task */
     JOB_CRONS_MAX = 64,           /* expressions of a periodic block */

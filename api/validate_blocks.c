@@ -502,6 +502,11 @@ task_unsupported(const struct check *c, const struct task *t)
                                  "task \"%s\": volume_mount: driver \"%s\" has no mounts; use "
                                  "exec, java, docker or podman",
                                  name, t->driver);
+    if (t->resources && t->resources->devices.n > 0 && str_eq(t->driver, "qemu"))
+        validate_blocks_complain(c,
+                                 "task \"%s\": device: driver \"qemu\" passes no devices on; use "
+                                 "exec, java, docker or podman",
+                                 name);
     for (size_t i = 0; i < t->volume_mounts.n; i++) {
         const struct volume_mount *m = t->volume_mounts.v[i];
         if (STR_ONE_OF(m->propagation_mode, "host-to-task", "bidirectional"))

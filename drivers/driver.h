@@ -88,6 +88,7 @@ struct driver_input {
     size_t n_ports;
     const struct driver_volume *volumes;
     size_t n_volumes;
+    struct str_list devices; /* paths of devices that servers gave to the task */
     bool kvm;         /* this node has /dev/kvm for tasks */
     bool own_network; /* not the host's: that of the allocation */
     const char *hostname; /* of the group's network, interpolated; may be empty */

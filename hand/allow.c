@@ -182,6 +182,8 @@ check_devices(const struct hand *h, const struct hand_task *t, struct err *e)
         if (rights[strspn(rights, "rwm")])
             return err_set(e, -ERR_INVALID, "devices: cgroup_permissions \"%s\" are not of r, w, m",
                            rights);
+        if (d->given && str_list_has(&h->policy->device_paths, str_or(d->host_path, "")))
+            continue;
         if (!h->engine->privileged && !str_list_has(&h->engine->devices, str_or(d->host_path, "")))
             return err_set(e, -ERR_POLICY,
                            "devices: \"%.128s\" is not allowed on this client (allow_devices of "

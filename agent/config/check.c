@@ -15,6 +15,7 @@
 
 #include "agent/guard.h"
 #include "api/artifact/artifact.h"
+#include "api/device/device.h"
 #include "api/drivers.h"
 #include "api/limits.h"
 #include "api/pool.h"
@@ -380,6 +381,20 @@ check_volumes(const struct agent_host_volume_list *l, struct err *e)
 }
 
 static int
+check_devices(const struct agent_device_list *l, struct err *e)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        if (device_check(l->v[i], e) < 0)
+            return e->code;
+        for (size_t k = 0; k < i; k++)
+            if (str_eq(l->v[k]->name, l->v[i]->name))
+                return err_set(e, -ERR_INVALID, "client.device \"%s\" is there twice",
+                               l->v[i]->name);
+    }
+    return 0;
+}
+
+static int
 check_client(struct looking *k)
 {
     const struct agent_client *c = k->c->client;
@@ -389,6 +404,7 @@ check_client(struct looking *k)
     r = r ? r : check_options(&c->options, e);
     r = r ? r : check_dir("client.alloc_dir", c->alloc_dir, e);
     r = r ? r : check_volumes(&c->host_volumes, e);
+    r = r ? r : check_devices(&c->devices, e);
     r = r ? r : check_port("client.min_dynamic_port", c->min_dynamic_port, e);
     r = r ? r : check_port("client.max_dynamic_port", c->max_dynamic_port, e);
     if (r < 0)

@@ -121,7 +121,7 @@ volume_check(const struct host_volume *v, struct err *e)
     return codec_check(&type_host_volume, v, e);
 }
 
-const char *
+static const char *
 volume_mode(const struct volume_request *want)
 {
     return !str_empty(want->access_mode) ? want->access_mode

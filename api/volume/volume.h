@@ -35,8 +35,6 @@ int volume_dir_of(const struct str_map *parameters, struct volume_dir *ret, stru
 void volume_canonical(const void *ctx, struct host_volume *v);
 /* -ERR_INVALID. */
 int volume_check(const struct host_volume *v, struct err *e);
-/* Returns the access mode that a group asks for, said or not. */
-const char *volume_mode(const struct volume_request *want);
 /* Says whether one of its capabilities is what a group asks for. */
 bool volume_offers(const struct host_volume_capability_list *l, const struct volume_request *want);
 /* Says whether it asks for the volume of that name. */

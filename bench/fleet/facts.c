@@ -141,7 +141,9 @@ add_devices(const void *ctx, const struct sim *s, struct node_resources *r)
     d->name = s->number % 2 ? "large" : "small";
     for (int64_t i = 0; i < s->fleet->opt.devices; i++) {
         uuid_of(mix(seeded(s, 5), (uint64_t)i), seeded(s, 6), id);
-        list_add(ctx, d->instances, mem_strdup(ctx, id));
+        struct node_device *in = mem_new(ctx, struct node_device);
+        *in = (struct node_device){.id = mem_strdup(ctx, id), .healthy = true};
+        list_add(ctx, d->instances, in);
     }
     list_add(ctx, r->devices, d);
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "api/device/device.h"
 #include "api/terms.h"
 #include "client/node/volumes.h"
 #include "client/warden_link.h"
@@ -137,6 +138,32 @@ add_bridge(struct ground *g)
     list_add(res, res->node_networks, n);
 }
 
+/* An instance is healthy while all of its paths are there. */
+static void
+add_devices(struct ground *g)
+{
+    const struct agent_device_list *l = &g->cfg.agent->devices;
+    struct node_resources *res = g->node->node_resources;
+    for (size_t i = 0; i < l->n; i++) {
+        struct node_device_resource *group = device_group(res, l->v[i]);
+        for (size_t k = 0; k < l->v[i]->ids.n; k++) {
+            struct node_device *d = mem_new(group, struct node_device);
+            struct str_list paths = {NULL, 0};
+            struct stat st;
+            d->id = mem_strdup(d, l->v[i]->ids.v[k]);
+            d->healthy = true;
+            device_paths(d, l->v[i], d->id, &paths);
+            for (size_t p = 0; p < paths.n && d->healthy; p++)
+                if (stat(paths.v[p], &st) < 0) {
+                    d->healthy = false;
+                    d->health_description = mem_printf(d, "%s: %s", paths.v[p], strerror(errno));
+                }
+            list_add(group, group->instances, d);
+        }
+        list_add(res, res->devices, group);
+    }
+}
+
 static void
 add_volumes(struct ground *g)
 {
@@ -196,6 +223,7 @@ node_build(struct ground *g, const struct meta *meta)
     };
     fingerprint_run(n, &fc);
     add_volumes(g);
+    add_devices(g);
     add_facts(g);
     add_bridge(g);
     add_drivers(g);

@@ -12,6 +12,7 @@
 
 #include "api/artifact/artifact.h"
 #include "api/away.h"
+#include "api/device/device.h"
 #include "client/task/env.h"
 #include "client/task/launch.h"
 #include "client/task/resolv.h"
@@ -162,6 +163,35 @@ find_volumes(const void *ctx, const struct task_runner *tr, struct env *env,
     return 0;
 }
 
+/* Finds the paths of the instances that servers gave to the task, and variables with their ids. */
+static int
+find_devices(const void *ctx, const struct task_runner *tr, struct str_map *vars,
+             struct str_list *ret, struct err *e)
+{
+    const struct agent_device_list *known = &tr->ar->g->cfg.agent->devices;
+    const struct allocated_task_resources *res = resources_of(tr);
+    for (size_t i = 0; res && i < res->devices.n; i++) {
+        const struct allocated_device_resource *r = res->devices.v[i];
+        const struct agent_device *d = device_find(known, r);
+        const char *ids = "";
+        if (!d)
+            return err_set(e, -ERR_NOT_FOUND, "this client has no device \"%s/%s/%s\"",
+                           str_or(r->vendor, ""), str_or(r->type, ""), str_or(r->name, ""));
+        for (size_t k = 0; k < r->device_ids.n; k++) {
+            const char *id = r->device_ids.v[k];
+            if (!str_list_has(&d->ids, id))
+                return err_set(e, -ERR_NOT_FOUND, "device \"%s\" of this client has no id \"%s\"",
+                               d->name, id);
+            device_paths(ctx, d, id, ret);
+            ids = mem_printf(ctx, "%s%s%s", ids, k > 0 ? "," : "", id);
+        }
+        const char *was = str_empty(d->env) ? NULL : str_map_get(vars, d->env);
+        if (!str_empty(d->env)) /* one of several groups */
+            str_map_set(ctx, vars, d->env, was ? mem_printf(ctx, "%s,%s", was, ids) : ids);
+    }
+    return 0;
+}
+
 /* The group's, and those of the task's own network. */
 static void
 find_ports(const void *ctx, const struct task_runner *tr, struct driver_input *in)
@@ -264,6 +294,10 @@ launch_prepare(const void *ctx, struct task_runner *tr, bool whole, struct prepa
     prepare_dirs(ctx, tr, &p->ei);
     tr->events->env(tr->ar, ctx, &p->hooks);
     identity_env(ctx, tr, p->ei.secrets_dir, &p->hooks);
+    struct str_list devices = {NULL, 0};
+    int r = find_devices(ctx, tr, &p->hooks, &devices, e);
+    if (r < 0)
+        return r;
     p->ei.hooks = &p->hooks;
     p->ei.secrets = secrets_values(tr);
     if (whole)
@@ -297,7 +331,8 @@ launch_prepare(const void *ctx, struct task_runner *tr, bool whole, struct prepa
     p->in.own_network = alloc_network(tr->ar);
     find_policies(tr, &p->in);
     find_ports(ctx, tr, &p->in);
-    int r = find_names(ctx, tr, p->env, &p->in, e);
+    p->in.devices = devices;
+    r = find_names(ctx, tr, p->env, &p->in, e);
     r = r < 0 ? r : find_volumes(ctx, tr, p->env, &p->in, e);
     r = r < 0 ? r : env_check(p->env, e);
     return r < 0 ? r : driver_check(tr->driver, p->in.config, e);
@@ -395,6 +430,8 @@ launch_spec_build(const void *ctx, struct task_runner *tr, struct err *e)
                                    .read_only = in->volumes[i].read_only};
         list_add(spec, spec->mounts, m);
     }
+    for (size_t i = 0; spec->isolated && i < in->devices.n; i++)
+        list_add(spec, spec->devices, in->devices.v[i]);
     spec->secrets_kept = launch_secrets_mb(tr) > 0;
     if (group_fenced(tr->ar->tg)) /* where no server was heard in this boot: it has no time left */
         spec->until = (tr->ar->g->heard_ns + tr->ar->tg->disconnect->lost_after.v) / NS_PER_MS;

@@ -222,6 +222,13 @@ convert_common(struct hand_task *t, const struct driver_input *in)
                                  .read_only = v->read_only};
         list_add(t, t->mounts, m);
     }
+    for (size_t i = 0; i < in->devices.n; i++) {
+        struct hand_device *d = mem_new(t, struct hand_device);
+        const char *path = mem_strdup(d, in->devices.v[i]);
+        *d = (struct hand_device){
+            .host_path = path, .path = path, .permissions = "rw", .given = true};
+        list_add(t, t->devices, d);
+    }
 }
 
 /* --- volumes --- */

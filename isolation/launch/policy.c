@@ -16,6 +16,7 @@
 
 #include "api/drivers.h"
 #include "api/isolation.h"
+#include "api/plain.h"
 #include "codec/codec.h"
 #include "common/fd.h"
 #include "common/mem.h"
@@ -198,6 +199,10 @@ policy_check(const struct policy *p, struct err *e)
                            ", the one device that "
                            "tasks can have",
                            str_or(p->allowed_devices.v[i], ""));
+    for (size_t i = 0; i < p->device_paths.n; i++)
+        if (!str_prefix(p->device_paths.v[i], "/dev/") || !plain_path(p->device_paths.v[i] + 1))
+            return err_set(e, -ERR_INVALID, "policy: device \"%s\" is no plain path below /dev",
+                           str_or(p->device_paths.v[i], ""));
     if (p->agent_uid < 0 || p->agent_uid > UINT32_MAX - 1 || p->agent_gid < 0 ||
         p->agent_gid > UINT32_MAX - 1)
         return err_set(e, -ERR_INVALID, "policy: the agent's ids are out of range");
@@ -437,11 +442,12 @@ policy_check_launch(const struct policy *p, const struct launch_spec *s, struct 
     if (s->host_pid || s->host_ipc)
         return err_set(e, -ERR_POLICY, "the host's pid and ipc namespaces are not allowed");
     for (size_t i = 0; i < s->devices.n; i++)
-        if (raw || !str_list_has(&p->allowed_devices, s->devices.v[i]))
-            return err_set(
-                e, -ERR_POLICY,
-                "device \"%s\" is not allowed on this client (isolation.allowed_devices)",
-                s->devices.v[i]);
+        if (raw || (!str_list_has(&p->allowed_devices, s->devices.v[i]) &&
+                    !str_list_has(&p->device_paths, s->devices.v[i])))
+            return err_set(e, -ERR_POLICY,
+                           "device \"%s\" is not allowed on this client "
+                           "(isolation.allowed_devices, client.device)",
+                           s->devices.v[i]);
     for (size_t i = 0; i < s->mounts.n; i++) {
         int r = check_mount(p, s->driver, s->mounts.v[i], e);
         if (r < 0)

@@ -243,6 +243,26 @@ make_kvm(const void *ctx, const struct base *b)
     return file_write_atomic(AT_FDCWD, base_sub(ctx, b, "src/dev/kvm"), "", 0, 0);
 }
 
+/* Makes a node of a device that the operator names, where there is such a device, and a file for it
+ * in the template. */
+static int
+make_device(const void *ctx, const struct base *b, size_t i, const char *path)
+{
+    struct stat st;
+    const char *node = mem_printf(ctx, "%s/dev-%zu", b->dir, i);
+    const char *cover = base_sub(ctx, b, mem_printf(ctx, "src%s", path));
+    char *dir = mem_strdup(ctx, cover);
+
+    if (stat(path, &st) < 0 || (!S_ISCHR(st.st_mode) && !S_ISBLK(st.st_mode)))
+        return -ENODEV;
+    *strrchr(dir, '/') = '\0';
+    if (make_dir(dir, 0755, NULL) < 0 ||
+        mknod(node, (st.st_mode & S_IFMT) | 0666, st.st_rdev) < 0 || chmod(node, 0666) < 0 ||
+        file_write_atomic(AT_FDCWD, cover, "", 0, 0) < 0)
+        return -EIO;
+    return 0;
+}
+
 static int
 make_empty(const void *ctx, const struct base *b, struct err *e)
 {
@@ -533,6 +553,10 @@ base_make(const void *ctx, const struct base_conf *conf, struct base *ret, struc
     if (r == 0)
         r = make_dev(tmp, &b, e);
     b.kvm = r == 0 && c.kvm ? make_kvm(tmp, &b) : -EPERM;
+    b.devices = mem_array(ctx, const char *, c.n_devices + 1);
+    for (b.n_devices = 0; r == 0 && b.n_devices < c.n_devices; b.n_devices++)
+        if (make_device(tmp, &b, b.n_devices, c.devices[b.n_devices]) == 0)
+            b.devices[b.n_devices] = mem_strdup(ctx, c.devices[b.n_devices]);
     if (r == 0)
         r = make_sys(tmp, &b, e);
     if (r == 0)

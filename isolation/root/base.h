@@ -30,6 +30,8 @@ struct base_conf {
                                 cgroup root, allowed job binds, directory of the helpers */
     size_t n_keep;
     bool kvm; /* tasks may be given /dev/kvm */
+    const char *const *devices; /* others of /dev that they may be given */
+    size_t n_devices;
 };
 
 struct base {
@@ -40,6 +42,8 @@ struct base {
     struct base_file *files; /* what base_refresh() knows of the host's /etc */
     int64_t refreshed_ns;
     int kvm; /* 0: DIR/kvm is a node for mounts_spec; -errno: /dev/kvm is not to be had */
+    const char **devices; /* as in base_conf, NULL: not there; the node of the i-th is DIR/dev-i */
+    size_t n_devices;
     uint32_t proc_absent; /* of the kernel's /proc, for mounts_plan(); a module may add to it */
 };
 

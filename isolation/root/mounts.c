@@ -235,6 +235,9 @@ add_kernel(struct builder *b, const struct mounts_spec *s)
     if (s->kvm != NULL)
         mounts_add(b, MOUNTS_BIND, s->kvm, "dev/kvm",
                    MOUNTS_F_FILE | MOUNTS_F_DEVICES | MOUNTS_F_NOEXEC);
+    for (size_t i = 0; i < s->n_devices; i++)
+        mounts_add(b, MOUNTS_BIND, s->devices[i].source, s->devices[i].target + 1,
+                   MOUNTS_F_FILE | MOUNTS_F_DEVICES | MOUNTS_F_NOEXEC);
     if (s->host_ipc) {
         mounts_add(b, MOUNTS_BIND, "/dev/shm", "dev/shm", 0);
         return;

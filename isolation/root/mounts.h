@@ -47,6 +47,8 @@ struct mounts_spec {
     bool proc_pids;       /* /proc has processes and nothing else */
     bool noswap;          /* the kernel's tmpfs has the option: /secrets never goes to swap */
     const char *kvm;      /* absolute: a node that is to be /dev/kvm; NULL: none */
+    const struct mounts_bind *devices; /* nodes, and where they are to be below /dev */
+    size_t n_devices;
     bool host_ipc;        /* then /dev/shm is the host's */
     const char *resolv;   /* absolute: a file in place of /etc/resolv.conf; NULL: none */
 };

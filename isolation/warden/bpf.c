@@ -14,6 +14,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "isolation/bpf/netrules.h"
+#include "isolation/launch/policy.h"
 #include "isolation/warden/loop.h"
 
 #define ROOM "warden"
@@ -153,7 +154,9 @@ bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s, st
     if (!bpf_net_works(&w->net))
         return 0; /* nobody asked: see bpf_check */
     bool own = s->egress != NULL || s->bind != NULL;
-    uint32_t devices = !s->isolated ? 0 : BPF_LEAF_DEV | (s->devices.n > 0 ? BPF_LEAF_KVM : 0);
+    /* The filter knows no other devices: with those that the operator names, a task has none. */
+    bool kvm = str_list_has(&s->devices, POLICY_KVM), given = s->devices.n > (kvm ? 1u : 0u);
+    uint32_t devices = !s->isolated || given ? 0 : BPF_LEAF_DEV | (kvm ? BPF_LEAF_KVM : 0);
     struct task_rules *rules = own ? NULL : w->rules;
     if (rules == NULL) {
         rules = mem_new(own ? ctx : w->policy, struct task_rules);

@@ -126,6 +126,15 @@ goes_inside(const struct warden *w, const struct launch_spec *s, uint64_t caps)
            !str_eq(isolation_of(s->isolation)->userns, "host") && !caps_need_host(caps);
 }
 
+static bool
+launch_has_device(const struct warden *w, const char *path)
+{
+    for (size_t i = 0; i < w->base.n_devices; i++)
+        if (w->base.devices[i] != NULL && str_eq(w->base.devices[i], path))
+            return true;
+    return false;
+}
+
 int
 launch_authorise(struct warden *w, const struct launch_spec *s, const bool *inside,
                  struct user *user, uint64_t *caps, struct err *e)
@@ -133,7 +142,12 @@ launch_authorise(struct warden *w, const struct launch_spec *s, const bool *insi
     int r = policy_check_launch(w->policy, s, e);
     if (r < 0)
         return r;
-    if (s->devices.n > 0 && !w->can.kvm.ok)
+    for (size_t i = 0; i < s->devices.n; i++)
+        if (!str_eq(s->devices.v[i], POLICY_KVM) && !launch_has_device(w, s->devices.v[i]))
+            return err_set(e, -ERR_UNSUPPORTED,
+                           "device \"%s\": it was not there when the warden started",
+                           s->devices.v[i]);
+    if (str_list_has(&s->devices, POLICY_KVM) && !w->can.kvm.ok)
         return err_set(e, -ERR_UNSUPPORTED, "device \"" POLICY_KVM "\": %s", w->can.kvm.why);
     if (s->isolated && !w->can.exec.ok)
         return err_set(e, -ERR_UNSUPPORTED, "driver \"%s\" cannot work here: %s", s->driver,
@@ -288,6 +302,21 @@ set_limits(struct warden *w, struct launch *l, struct err *e)
     return 0;
 }
 
+/* The nodes of the operator's devices that the task is given. */
+static const struct mounts_bind *
+device_binds(const struct warden *w, const struct launch *l, size_t *ret_n)
+{
+    const struct str_list *want = &l->spec->devices;
+    struct mounts_bind *v = mem_array(l->ctx, struct mounts_bind, want->n + 1);
+    for (size_t i = 0; i < w->base.n_devices && *ret_n < want->n; i++)
+        if (w->base.devices[i] != NULL && str_list_has(want, w->base.devices[i]))
+            v[(*ret_n)++] =
+                (struct mounts_bind){.source = mem_printf(l->ctx, "%s/dev-%zu", w->base.dir, i),
+                                     .target = w->base.devices[i],
+                                     .file = true};
+    return v;
+}
+
 static int
 mount_plan(struct warden *w, struct launch *l, struct err *e)
 {
@@ -324,8 +353,10 @@ mount_plan(struct warden *w, struct launch *l, struct err *e)
         .noswap = w->probe.facts[PROBE_TMPFS_NOSWAP].ok,
         .proc_pids = str_eq(isolation_of(s->isolation)->proc, "pid"),
         .resolv = l->task->resolv,
-        .kvm = s->devices.n > 0 ? mem_printf(l->ctx, "%s/kvm", w->base.dir) : NULL,
+        .kvm = str_list_has(&s->devices, POLICY_KVM) ? mem_printf(l->ctx, "%s/kvm", w->base.dir)
+                                                     : NULL,
     };
+    spec.devices = device_binds(w, l, &spec.n_devices);
     return mounts_plan(l->ctx, &spec, &l->mounts, e);
 }
 

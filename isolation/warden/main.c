@@ -215,6 +215,8 @@ make_base(struct warden *w, const char *helpers, struct err *e)
         .keep = keep.v,
         .n_keep = keep.n,
         .kvm = str_list_has(&p->allowed_devices, POLICY_KVM),
+        .devices = p->device_paths.v,
+        .n_devices = p->device_paths.n,
     };
     int r = base_make(w, &conf, &w->base, e);
     if (r == 0 && w->base.kvm == 0 && !w->net.foreign)

@@ -91,6 +91,7 @@ turn_reload(struct warden *w)
     same = keep_known_volumes(p, old) && str_eq(p->host_volumes_dir, old->host_volumes_dir) && same;
     p->host_volumes_dir = mem_strdup(p, old->host_volumes_dir);
     same = keep_known(&p->image_paths, &old->image_paths) && same;
+    same = keep_known(&p->device_paths, &old->device_paths) && same;
     same = keep_known(&p->allowed_devices, &old->allowed_devices) && same;
     p->data_dir = mem_strdup(p, old->data_dir);
     p->run_dir = mem_strdup(p, old->run_dir);

@@ -17,6 +17,7 @@
 #include "api/terms.h"
 #include "common/mem.h"
 #include "server/limits.h"
+#include "server/sched/device.h"
 #include "server/sched/ports.h"
 #include "server/sched/reconcile.h"
 #include "server/sched/resources.h"
@@ -174,13 +175,14 @@ take_cores(uint64_t *used, const struct allocation *a)
     return ok;
 }
 
-/* Ports and cores, exactly: against every allocation that holds something on the node. */
+/* Ports, cores and devices, exactly: against every allocation that holds something on the node. */
 static const char *
 exact_check(struct plan_check *v, const struct span *s, const struct node *n)
 {
     auto_mem void *tmp = mem_ctx("plan");
     struct ports *ports = ports_new(tmp, n);
     uint64_t cores[PLAN_CORES_MAX / 64] = {0};
+    struct str_list devices = {NULL, 0};
     struct state_iter *it = state_allocs_by_node(v->txn, tmp, n->id);
 
     for (struct allocation *a; (a = state_next(it, tmp)) != NULL;) {
@@ -188,6 +190,7 @@ exact_check(struct plan_check *v, const struct span *s, const struct node *n)
             continue;
         ports_add(ports, tmp, a);
         take_cores(cores, a);
+        (void)device_take(tmp, &devices, a);
     }
     for (size_t i = s->from; i < s->to; i++) {
         const struct part *p = &v->v[i];
@@ -198,6 +201,8 @@ exact_check(struct plan_check *v, const struct span *s, const struct node *n)
             return mem_printf(v->ctx, "reserved port collision %s", clash);
         if (!take_cores(cores, p->a))
             return "cores";
+        if (!device_take(tmp, &devices, p->a))
+            return "device oversubscribed";
     }
     return NULL;
 }
@@ -225,7 +230,7 @@ fit_check(struct plan_check *v, const struct span *s, uint32_t row)
             sign = -1;
         } else {
             u = resources_of_alloc(p->a);
-            exact |= names_ports(p->a) || names_cores(p->a);
+            exact |= names_ports(p->a) || names_cores(p->a) || device_named(p->a);
         }
         used.cpu += sign * u.cpu;
         used.mem += sign * u.mem;

@@ -10,6 +10,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "server/sched/device.h"
 #include "server/sched/limits.h"
 #include "server/sched/ports.h"
 
@@ -27,6 +28,7 @@ struct feasible {
     bool escapes;
     bool networks; /* asks for ports or a network mode */
     bool volumes;
+    bool devices;
 };
 
 static bool
@@ -66,6 +68,7 @@ feasible_new(const void *ctx, struct regexes *rx, const struct job *job,
     for (size_t i = 0; i < tg->tasks.n; i++)
         f->escapes |= list_escapes(&tg->tasks.v[i]->constraints);
     f->volumes = tg->volumes.n > 0;
+    f->devices = device_wanted(tg);
     f->networks = tg->networks.n > 0;
     for (size_t i = 0; i < tg->tasks.n; i++)
         f->networks |= tg->tasks.v[i]->resources && tg->tasks.v[i]->resources->networks.n > 0;
@@ -168,7 +171,7 @@ feasible_class(struct feasible *f, const struct node *n)
 bool
 feasible_has_node_part(const struct feasible *f)
 {
-    return f->escapes || f->networks || f->volumes;
+    return f->escapes || f->networks || f->volumes || f->devices;
 }
 
 /* A volume that the node lets nobody write to is for those who do not want to. A volume that was
@@ -196,6 +199,11 @@ feasible_node(struct feasible *f, const struct node *n)
 
     if (why == NULL && f->volumes && !has_volumes(f->job, f->tg, n))
         why = FILTER_VOLUMES;
+    if (why == NULL && f->devices) {
+        auto_mem void *tmp = mem_ctx("devices");
+        if (!device_assign(tmp, f->rx, n, f->tg, &(struct str_list){NULL, 0}, NULL))
+            why = FILTER_DEVICES;
+    }
     if (why == NULL && f->networks)
         why = ports_infeasible(f, n, f->tg);
     return why;

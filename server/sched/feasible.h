@@ -15,6 +15,7 @@
 #define FILTER_CLASS "computed class ineligible"
 #define FILTER_DRIVERS "missing drivers"
 #define FILTER_VOLUMES "missing compatible host volumes"
+#define FILTER_DEVICES "missing devices"
 #define FILTER_DISTINCT_HOSTS "distinct_hosts"
 
 /* One group of one job; owned by ctx. */

@@ -5,6 +5,7 @@
 #include "api/terms.h"
 #include "api/volume/volume.h"
 #include "common/mem.h"
+#include "server/sched/device.h"
 #include "server/sched/ports.h"
 #include "server/sched/select_int.h"
 
@@ -143,6 +144,29 @@ grant_cores(struct select *s, const struct group *g, uint32_t row, const void *c
     return true;
 }
 
+struct held_devices {
+    const void *ctx;
+    struct str_list used;
+};
+
+static void
+held_devices(void *arg, const struct allocation *a)
+{
+    struct held_devices *h = arg;
+
+    (void)device_take(h->ctx, &h->used, a);
+}
+
+static bool
+grant_devices(struct select *s, const struct group *g, uint32_t row, const void *ctx,
+              struct allocated_resources *out)
+{
+    struct held_devices h = {ctx, {NULL, 0}};
+
+    each_held(s, row, held_devices, &h);
+    return device_assign(ctx, s->rx, s->t->facts[row]->node, g->tg, &h.used, out);
+}
+
 static struct allocated_resources *
 resources_new(struct select *s, const struct group *g, const void *ctx)
 {
@@ -181,6 +205,8 @@ grant(struct select *s, const struct group *g, uint32_t row, const void *ctx,
 
     if (g->ask.cores > 0 && !grant_cores(s, g, row, ctx, r))
         why = "cores";
+    if (why == NULL && device_wanted(g->tg) && !grant_devices(s, g, row, ctx, r))
+        why = "devices";
     if (why == NULL && asks_ports(g->tg)) {
         struct held_arg h = {.ports = ports_new(s, n), .ctx = s};
         each_held(s, row, held_ports, &h);
