@@ -20,6 +20,7 @@ enum {
     API_EVENT_BEAT_MS = 10 * 1000,   /* an event stream says nothing, before a heartbeat */
     API_EVENT_RETRY_MS = 500,        /* an event stream that no server answers asks again */
     API_EVENT_SILENT_MS = 60 * 1000, /* an event stream that no server answers ends */
+    MONITOR_LINES_MAX = 512 << 10,   /* bytes of the log that wait for a reader */
     AGENT_TASK_CONNS_MAX = 32,       /* connections to the API at the socket of a task */
     AGENT_TASKS_CONNS_MAX = 1024,    /* of all tasks of a node */
     API_PARSES_MAX = 2,              /* job files that are parsed at the same time (429) */

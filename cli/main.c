@@ -87,7 +87,6 @@ of_nomad(const char *name)
                                         "debug",
                                         "job action",
                                         "license",
-                                        "monitor",
                                         "namespace",
                                         "node pool",
                                         "operator autopilot",

@@ -2,6 +2,7 @@
 #include "common/log.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,6 +22,10 @@ static const char *const names[] = {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "
 static _Atomic int level_now = LOG_INFO;
 static _Atomic bool json_now = false;
 static _Atomic int fd_now = STDERR_FILENO;
+
+static _Atomic int tap_level = LOG_OFF; /* the lowest of all taps */
+static struct log_tap *taps;
+static pthread_mutex_t taps_lock = PTHREAD_MUTEX_INITIALIZER;
 
 enum log_level
 log_level_parse(const char *s)
@@ -164,24 +169,89 @@ log_format(struct buf *b, bool json, enum log_level level, const char *room, con
 }
 
 static void
+log_line(struct buf *b, bool json, enum log_level level, const char *room, const char *msg,
+         va_list ap)
+{
+    log_format(b, json, level, room, msg, ap);
+    b->error = 0; /* a line that is too long is cut */
+    if (b->len == b->max)
+        b->len--;
+    buf_putc(b, '\n');
+}
+
+static void
 to_lines(enum log_level level, const char *room, const char *msg, va_list ap)
 {
     auto_buf struct buf b = BUF_INIT(LOG_LINE_MAX);
-    log_format(&b, json_now, level, room, msg, ap);
-    b.error = 0; /* a line that is too long is cut */
-    if (b.len == b.max)
-        b.len--;
-    buf_putc(&b, '\n');
+    log_line(&b, json_now, level, room, msg, ap);
     ssize_t r = write(fd_now, b.data, b.len); /* a full disk must not stop the agent */
     (void)r;
+}
+
+/* --- taps --- */
+
+static void
+taps_measure(void)
+{
+    int lowest = LOG_OFF;
+
+    for (const struct log_tap *t = taps; t; t = t->next)
+        if ((int)t->level < lowest)
+            lowest = (int)t->level;
+    tap_level = lowest;
+}
+
+void
+log_tap_add(struct log_tap *t)
+{
+    pthread_mutex_lock(&taps_lock);
+    t->next = taps;
+    taps = t;
+    taps_measure();
+    pthread_mutex_unlock(&taps_lock);
+}
+
+void
+log_tap_remove(struct log_tap *t)
+{
+    pthread_mutex_lock(&taps_lock);
+    for (struct log_tap **at = &taps; *at; at = &(*at)->next)
+        if (*at == t) {
+            *at = t->next;
+            break;
+        }
+    taps_measure();
+    pthread_mutex_unlock(&taps_lock);
+}
+
+static void
+to_taps(enum log_level level, const char *room, const char *msg, va_list ap)
+{
+    pthread_mutex_lock(&taps_lock);
+    for (struct log_tap *t = taps; t; t = t->next) {
+        auto_buf struct buf b = BUF_INIT(LOG_LINE_MAX);
+        va_list again;
+        if (level < t->level)
+            continue;
+        va_copy(again, ap);
+        log_line(&b, t->json, level, room, msg, again);
+        va_end(again);
+        t->fn(t->arg, (const char *)b.data, b.len);
+    }
+    pthread_mutex_unlock(&taps_lock);
 }
 
 void
 log_write(enum log_level level, const char *room, const char *msg, ...)
 {
+    va_list ap;
+    if ((int)level >= tap_level) {
+        va_start(ap, msg);
+        to_taps(level, room, msg, ap);
+        va_end(ap);
+    }
     if ((int)level < level_now)
         return;
-    va_list ap;
     va_start(ap, msg);
     bool taken = journal_active() && to_journal(level, room, msg, ap);
     va_end(ap);

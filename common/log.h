@@ -13,6 +13,7 @@
 #define PADDOCK_COMMON_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum log_level {
@@ -31,6 +32,21 @@ void log_setup(enum log_level level, bool json, int fd);
  * (MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, PADDOCK_ROOM, and PADDOCK_<KEY> per pair:
  * PADDOCK_ALLOC_ID), unless JSON is asked for. Without log_setup: text of level info to stderr. */
 void log_set_level(enum log_level level);
+
+/* Somebody else who gets lines, each whole and with its line break, of its own level and form
+ * whatever the others have. fn() comes on any thread, within the log: it must be short, and log
+ * nothing. */
+typedef void log_tap_fn(void *arg, const char *line, size_t n);
+struct log_tap {
+    enum log_level level;
+    bool json;
+    log_tap_fn *fn;
+    void *arg;
+    struct log_tap *next; /* the log's own */
+};
+void log_tap_add(struct log_tap *t);
+/* After it fn() does not come any more. */
+void log_tap_remove(struct log_tap *t);
 
 void log_write(enum log_level level, const char *room, const char *msg, ...)
     __attribute__((sentinel));

@@ -24,7 +24,7 @@ static const struct {
     /* the agent */
     {VERB_ANY, "/v1/agent/schedulers", "", "setting the workers of a server at run time"},
     {VERB_ANY, "/v1/agent/host", NULL, "a report on the host"},
-    {VERB_ANY, "/v1/agent/monitor", "", "following the log of an agent"},
+    {VERB_ANY, "/v1/agent/monitor/", "", "the log of an agent, from a file"},
     {VERB_ANY, "/v1/agent/pprof/", "", "profiling an agent"},
     {VERB_ANY, "/debug/pprof/", "", "profiling an agent"},
     /* operators */

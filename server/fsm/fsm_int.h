@@ -122,7 +122,8 @@ void entry_count_child(struct apply *a, const struct job *child, const char *was
 /* The job goes, and its deployments with it. */
 void entry_remove_job(struct apply *a, const struct job *j);
 
-/* The scaling policies of its groups are those of the job, which was stored (scale.c). */
+/* The scaling policies of its groups are those of the job, which was stored
+ * (scale_policy.c). */
 void entry_put_policies(struct apply *a, const struct job *j);
 
 /* Stores the specification as the newest version. */

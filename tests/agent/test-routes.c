@@ -682,7 +682,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
     static const char *const gets[] = {
         "jobs/statuses", "job/x/actions", "job/x/action",
         "client/allocation/x/snapshot", "client/allocation/x/pause",
-        "agent/monitor", "agent/monitor/export", "agent/host",
+        "agent/monitor/export", "agent/host",
         "agent/schedulers", "agent/schedulers/config", "agent/pprof/cmdline",
         "volumes/external", "volumes/snapshot", "volumes/claims", "volume/csi/x",
         "plugins", "plugin/csi/x", "operator/autopilot/configuration",

@@ -453,7 +453,6 @@ START_TEST(json_is_that_of_the_objects)
     node_up(w);
     await_pools(w);
     str_map_set(w, &j->meta, "a", "b\"\n");
-    j->type = JOB_SERVICE;
     j->task_groups.v[0]->scaling = mem_new(w, struct scaling_policy);
     j->task_groups.v[0]->scaling->max = (struct opt_i64){true, 9};
     const char *eval = run_job(w, j)->eval_id;

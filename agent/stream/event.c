@@ -7,8 +7,8 @@
  */
 #include <string.h>
 
-#include "agent/api/api.h"
 #include "agent/limits.h"
+#include "agent/stream/stream.h"
 #include "api/filter/filter.h"
 #include "common/duration.h"
 #include "common/mem.h"
@@ -220,7 +220,8 @@ event_stream(struct request *a)
     event_ask(a);
 }
 
-const struct route routes_event[] = {
+const struct route routes_stream[] = {
     {VERB_GET, "/v1/event/stream", NULL, event_stream, RPC_EVENT_READ, BY_SERVER},
+    {VERB_GET | VERB_LONG, "/v1/agent/monitor", NULL, monitor_get, 0, "agent:read"},
     ROUTES_END,
 };
