@@ -487,9 +487,9 @@ group_unsupported(const struct check *c, const struct task_group *g)
                                      "volume \"%s\": type \"csi\" is not in this release; write "
                                      "type = \"host\", with a host_volume of a client as source",
                                      str_or(v->name, ""));
-        if (v->per_alloc || v->sticky)
-            validate_blocks_complain(c, "volume \"%s\": %s is not in this release: remove it",
-                                     str_or(v->name, ""), v->per_alloc ? "per_alloc" : "sticky");
+        if (v->sticky)
+            validate_blocks_complain(c, "volume \"%s\": sticky is not in this release: remove it",
+                                     str_or(v->name, ""));
     }
 }
 

@@ -145,8 +145,20 @@ volume_offers(const struct host_volume_capability_list *l, const struct volume_r
     return false;
 }
 
-bool
-volume_wanted(const struct volume_request *want, const char *name)
+const char *
+volume_source(const void *ctx, const struct volume_request *want, const char *alloc_name)
 {
-    return str_eq(want->type, "host") && str_eq(want->source, name);
+    const char *source = str_or(want->source, "");
+    const char *index = want->per_alloc && alloc_name != NULL ? strrchr(alloc_name, '[') : NULL;
+
+    return index != NULL ? mem_printf(ctx, "%s%s", source, index) : source;
+}
+
+bool
+volume_may_be(const struct volume_request *want, const char *name)
+{
+    const char *source = str_or(want->source, "");
+    size_t n = strlen(source);
+
+    return want->per_alloc ? str_prefix(name, source) && name[n] == '[' : str_eq(name, source);
 }

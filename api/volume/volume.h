@@ -37,7 +37,11 @@ void volume_canonical(const void *ctx, struct host_volume *v);
 int volume_check(const struct host_volume *v, struct err *e);
 /* Says whether one of its capabilities is what a group asks for. */
 bool volume_offers(const struct host_volume_capability_list *l, const struct volume_request *want);
-/* Says whether it asks for the volume of that name. */
-bool volume_wanted(const struct volume_request *want, const char *name);
+/* Returns the name of the volume that an allocation has by its group's request: of per_alloc the
+ * source and the allocation's index, "data[3]". Owned by ctx, or the request's. */
+const char *volume_source(const void *ctx, const struct volume_request *want,
+                          const char *alloc_name);
+/* Says whether the request is for a volume of that name, of whichever allocation (per_alloc). */
+bool volume_may_be(const struct volume_request *want, const char *name);
 
 #endif

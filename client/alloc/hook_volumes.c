@@ -47,6 +47,8 @@ hook_volumes_holds(const struct alloc_runner *other)
 static const struct alloc_runner *
 hook_volumes_writer(const struct alloc_runner *ar)
 {
+    auto_mem void *tmp = mem_ctx("writer");
+    const char *name = ar->a.rec->alloc->name;
     const struct alloc_runner *found = NULL;
     ALLOCS_EACH (ar->in, other)
         for (size_t i = 0; !found && other != ar && i < ar->a.tg->volumes.n; i++) {
@@ -55,7 +57,9 @@ hook_volumes_writer(const struct alloc_runner *ar)
                 continue;
             for (size_t k = 0; k < other->a.tg->volumes.n; k++) {
                 const struct volume_request *o = other->a.tg->volumes.v[k].v;
-                if (str_eq(o->source, v->source) && !o->read_only && hook_volumes_holds(other))
+                if (!o->read_only && hook_volumes_holds(other) &&
+                    str_eq(volume_source(tmp, o, other->a.rec->alloc->name),
+                           volume_source(tmp, v, name)))
                     found = other;
             }
         }

@@ -13,6 +13,7 @@
 #include "api/artifact/artifact.h"
 #include "api/away.h"
 #include "api/device/device.h"
+#include "api/volume/volume.h"
 #include "client/task/env.h"
 #include "client/task/launch.h"
 #include "client/task/resolv.h"
@@ -143,7 +144,7 @@ find_volumes(const void *ctx, const struct task_runner *tr, struct env *env,
     for (size_t i = 0; i < l->n; i++) {
         const struct volume_mount *m = l->v[i];
         __auto_type of = map_get(tr->ar->tg->volumes, str_or(m->volume, ""));
-        const char *source = of ? str_or(of->v->source, "") : "";
+        const char *source = of ? volume_source(ctx, of->v, tr->ar->rec->alloc->name) : "";
         __auto_type here = map_get(tr->ar->g->node->host_volumes, source);
         if (!of || !here)
             return err_set(e, -ERR_NOT_FOUND, "this client has no host volume \"%.128s\"", source);

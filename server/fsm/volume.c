@@ -22,7 +22,8 @@ volume_claims(struct state_txn *t, const void *ctx, const struct host_volume *v)
                                   : state_alloc_job(t, a);
         const struct task_group *tg = j != NULL ? job_group(j, a->task_group) : NULL;
         for (size_t i = 0; tg != NULL && i < tg->volumes.n; i++)
-            if (volume_wanted(tg->volumes.v[i].v, v->name)) {
+            if (str_eq(tg->volumes.v[i].v->type, "host") &&
+                str_eq(volume_source(ctx, tg->volumes.v[i].v, a->name), v->name)) {
                 list_add(ctx, l, a);
                 break;
             }

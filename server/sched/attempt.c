@@ -14,6 +14,7 @@
 #include "common/mem.h"
 #include "common/uuid.h"
 #include "server/sched/alloc/reschedule.h"
+#include "server/sched/feasible.h"
 #include "server/sched/limits.h"
 #include "server/sched/resources.h"
 #include "server/sched/sched_int.h"
@@ -270,14 +271,16 @@ alloc_new(struct attempt *t, const struct recon_place *p, const struct select_go
 bool
 attempt_place(struct attempt *t, const struct recon_place *p, const char *only_node)
 {
-    struct select_req req = {.tg = p->tg, .only = only_node};
+    struct select_req req = {.tg = p->tg, .name = p->name, .only = only_node};
     struct select_got got;
     bool staged = p->prev != NULL && p->stop_desc != NULL;
     const struct ephemeral_disk *disk = p->tg->ephemeral_disk;
     __auto_type failed = map_get(t->out->failed, p->tg->name);
 
-    /* a group that did not fit once does not fit again: only the count grows */
-    if (failed != NULL && (only_node == NULL || failed->v->quota_exhausted.n > 0)) {
+    /* a group that did not fit once does not fit again: only the count grows; volumes of one
+     * allocation each differ */
+    if (failed != NULL && !feasible_per_alloc(p->tg) &&
+        (only_node == NULL || failed->v->quota_exhausted.n > 0)) {
         attempt_failed(t, p->tg, NULL);
         return false;
     }

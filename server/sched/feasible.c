@@ -177,19 +177,48 @@ feasible_has_node_part(const struct feasible *f)
 /* A volume that the node lets nobody write to is for those who do not want to. A volume that was
  * made while servers run is for jobs of its namespace, in its modes. */
 static bool
-has_volumes(const struct job *job, const struct task_group *tg, const struct node *n)
+volume_fits(const struct job *job, const struct volume_request *want,
+            const struct client_host_volume_config *have)
 {
-    for (size_t i = 0; i < tg->volumes.n; i++) {
-        const struct volume_request *want = tg->volumes.v[i].v;
-        __auto_type have = map_get(n->host_volumes, str_or(want->source, ""));
-        if (have == NULL || have->v == NULL || (have->v->read_only && !want->read_only))
-            return false;
-        if (!str_empty(have->v->id) &&
-            (!str_eq(str_or(job->namespace, NS_DEFAULT), have->v->namespace) ||
-             !volume_offers(&have->v->capabilities, want)))
-            return false;
+    if (have->read_only && !want->read_only)
+        return false;
+    return str_empty(have->id) || (str_eq(str_or(job->namespace, NS_DEFAULT), have->namespace) &&
+                                   volume_offers(&have->capabilities, want));
+}
+
+static bool
+has_volume(const struct job *job, const struct volume_request *want, const struct node *n,
+           const char *alloc_name)
+{
+    auto_mem void *tmp = mem_ctx("volume");
+    const char *source = volume_source(tmp, want, alloc_name);
+
+    for (size_t i = 0; i < n->host_volumes.n; i++) {
+        const char *name = n->host_volumes.v[i].k;
+        bool named = alloc_name != NULL ? str_eq(name, source) : volume_may_be(want, name);
+        if (named && n->host_volumes.v[i].v != NULL &&
+            volume_fits(job, want, n->host_volumes.v[i].v))
+            return true;
     }
+    return false;
+}
+
+bool
+feasible_volumes(const struct feasible *f, const struct node *n, const char *alloc_name)
+{
+    for (size_t i = 0; i < f->tg->volumes.n; i++)
+        if (!has_volume(f->job, f->tg->volumes.v[i].v, n, alloc_name))
+            return false;
     return true;
+}
+
+bool
+feasible_per_alloc(const struct task_group *tg)
+{
+    for (size_t i = 0; i < tg->volumes.n; i++)
+        if (tg->volumes.v[i].v->per_alloc)
+            return true;
+    return false;
 }
 
 const char *
@@ -197,7 +226,7 @@ feasible_node(struct feasible *f, const struct node *n)
 {
     const char *why = f->escapes ? group_check(f, n, true) : NULL;
 
-    if (why == NULL && f->volumes && !has_volumes(f->job, f->tg, n))
+    if (why == NULL && f->volumes && !feasible_volumes(f, n, NULL))
         why = FILTER_VOLUMES;
     if (why == NULL && f->devices) {
         auto_mem void *tmp = mem_ctx("devices");

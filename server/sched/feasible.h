@@ -37,6 +37,10 @@ char *feasible_driver_words(const void *ctx, const struct task_group *tg, const 
 /* The rest: constraints on unique keys, host networks. */
 bool feasible_has_node_part(const struct feasible *f);
 const char *feasible_node(struct feasible *f, const struct node *n);
+/* Says whether the node has the volumes of the group; of per_alloc those of that allocation (NULL:
+ * of any). */
+bool feasible_volumes(const struct feasible *f, const struct node *n, const char *alloc_name);
+bool feasible_per_alloc(const struct task_group *tg);
 /* Some constraint names a key that is unique to a node. */
 bool feasible_escapes(const struct feasible *f);
 

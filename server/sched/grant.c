@@ -38,7 +38,8 @@ each_held(struct select *s, uint32_t row, void (*fn)(void *arg, const struct all
 
 struct writers {
     struct select *s;
-    const struct task_group *tg;
+    const struct group *g;
+    const void *ctx;
     bool found;
 };
 
@@ -57,17 +58,19 @@ held_volumes(void *arg, const struct allocation *a)
                 : w->s->view->ops->job(w->s->view, a->namespace, a->job_id);
     const struct task_group *tg = j != NULL ? job_group(j, a->task_group) : NULL;
     for (size_t i = 0; tg != NULL && i < tg->volumes.n; i++)
-        for (size_t k = 0; k < w->tg->volumes.n; k++) {
-            const struct volume_request *o = tg->volumes.v[i].v, *v = w->tg->volumes.v[k].v;
-            w->found |= str_eq(v->access_mode, VOLUME_SINGLE_WRITER) && !v->read_only &&
-                        !o->read_only && str_eq(o->source, v->source);
+        for (size_t k = 0; k < w->g->tg->volumes.n; k++) {
+            const struct volume_request *o = tg->volumes.v[i].v, *v = w->g->tg->volumes.v[k].v;
+            w->found |=
+                str_eq(v->access_mode, VOLUME_SINGLE_WRITER) && !v->read_only && !o->read_only &&
+                str_eq(volume_source(w->ctx, o, a->name), volume_source(w->ctx, v, w->g->name));
         }
 }
 
 bool
 grant_volumes(struct select *s, const struct group *g, uint32_t row)
 {
-    struct writers w = {s, g->tg, false};
+    auto_mem void *tmp = mem_ctx("writers");
+    struct writers w = {s, g, tmp, false};
 
     for (size_t k = 0; k < g->tg->volumes.n; k++)
         if (str_eq(g->tg->volumes.v[k].v->access_mode, VOLUME_SINGLE_WRITER)) {

@@ -198,6 +198,7 @@ group_open(struct select *s, struct group *g)
     g->exact = g->ask.cores > 0;
     g->distinct = s->job_distinct || feasible_distinct_hosts(&g->tg->constraints);
     g->feas = feasible_new(s, s->rx, g->job, g->tg);
+    g->per_alloc = feasible_per_alloc(g->tg);
     g->base = mem_new(s, struct alloc_metric);
     g->ok = mem_array(s, bool, s->t->n);
     g->why = mem_array(s, const char *, s->t->n);
@@ -403,7 +404,8 @@ take_only(struct select *s, struct group *g, const struct select_req *req, const
 static bool
 is_filter(const char *why)
 {
-    return str_eq(why, FILTER_DISTINCT_HOSTS) || str_prefix(why, "distinct_property");
+    return str_eq(why, FILTER_DISTINCT_HOSTS) || str_eq(why, FILTER_VOLUMES) ||
+           str_prefix(why, "distinct_property");
 }
 
 /* Adds what the plan and the snapshot exhaust to the static counts. */
@@ -433,12 +435,15 @@ select_place(struct select *s, const struct select_req *req, struct select_got *
 
     *ret = (struct select_got){0};
     group_open(s, g);
+    g->name = req->name;
+    for (size_t i = 0; g->per_alloc && i < g->n_rows; i++)
+        g->why[g->rows[i]] = NULL; /* of another allocation */
     if (req->preferred != NULL)
         row = take_only(s, g, req, req->preferred, h, &ret->resources);
     if (row == NODES_NONE && req->only != NULL) {
         row = take_only(s, g, req, req->only, h, &ret->resources);
     } else if (row == NODES_NONE) {
-        if (req->n_penalty > 0) { /* scores of this request alone */
+        if (req->n_penalty > 0 || g->per_alloc) { /* scores of this request alone */
             heap_fill(s, g, &special, req);
         } else {
             h = &g->heaps;

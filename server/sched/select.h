@@ -34,6 +34,7 @@ struct select_req {
     const char *const *penalty; /* node ids where it failed before */
     size_t n_penalty;
     const char *preferred;      /* tried alone first; NULL: none */
+    const char *name;           /* of the allocation, for what is of one alone (per_alloc) */
     const char *only;           /* system jobs: this node or none; NULL: any */
 };
 

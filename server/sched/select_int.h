@@ -49,6 +49,8 @@ struct group {
     struct ask ask;
     struct alloc_metric *base; /* counts of the static filter */
     bool open, heaped, distinct;
+    bool per_alloc; /* what fits depends on `name`, of the allocation to be placed */
+    const char *name;
     bool exact;        /* demand depends on the node (cores): no short cut for the score */
     uint8_t *class_ok; /* class number: enum class_state */
     const char **class_why; /* class number: "" or why it is out; NULL: nobody asked */
