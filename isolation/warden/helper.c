@@ -58,11 +58,10 @@ enum {
     /* Numbers that the warden gives to nothing else. The child begins with its table, and takes no
      * more of it than what is below the end of its own numbers: with 1,000 tasks there are 6,000
      * descriptors, which to close takes longer than all else. */
-    SLOT_NET = 64,
-    SLOTS = SLOT_NET + 1,
+    SLOTS_LEAST = 64,
     SLOT_HELPERS = FD_FREE - HELPER_FD_TALK, /* behind those of the child */
     SLOT_SIZE = SLOT_HELPERS + 1,
-    SLOTS_END = SLOTS + WARDEN_HELPERS_MAX * SLOT_SIZE,
+    SLOTS_SIZE = 1 + WARDEN_HELPERS_MAX * SLOT_SIZE, /* the namespace without a network is first */
 };
 
 /* Everything that a start holds until the child runs. */
@@ -241,19 +240,23 @@ helper_child(struct warden *w, struct helper_start *s, pid_t parent)
 static int
 slot_of(const struct warden *w, const struct whelper *h)
 {
-    return SLOTS + (int)(h - w->helpers) * SLOT_SIZE;
+    return w->helper_slots + 1 + (int)(h - w->helpers) * SLOT_SIZE;
 }
 
 int
 helper_reserve(struct warden *w, struct err *e)
 {
     w->helper_nothing = open("/dev/null", O_PATH | O_CLOEXEC);
-    for (int i = SLOT_NET; w->helper_nothing >= 0 && i < SLOTS_END; i++) {
-        ASSERT(fcntl(i, F_GETFD) < 0);
-        if (dup3(w->helper_nothing, i, O_CLOEXEC) < 0)
+    if (w->helper_nothing < 0)
+        return err_errno(e, errno, "open \"/dev/null\"");
+    w->helper_slots = SLOTS_LEAST;
+    for (int i = SLOTS_LEAST; i < w->helper_slots + SLOTS_SIZE; i++)
+        if (fcntl(i, F_GETFD) >= 0) /* of who started us */
+            w->helper_slots = i + 1;
+    for (int i = 0; i < SLOTS_SIZE; i++)
+        if (dup3(w->helper_nothing, w->helper_slots + i, O_CLOEXEC) < 0)
             return err_errno(e, errno, "reserve descriptors for helpers");
-    }
-    return w->helper_nothing < 0 ? err_errno(e, errno, "open \"/dev/null\"") : 0;
+    return 0;
 }
 
 static int
@@ -530,7 +533,7 @@ keep_network(struct warden *w, pid_t pid)
     char path[64];
     (void)snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
     auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    w->helper_net = fd < 0 ? -1 : dup3(fd, SLOT_NET, O_CLOEXEC);
+    w->helper_net = fd < 0 ? -1 : dup3(fd, w->helper_slots, O_CLOEXEC);
 }
 
 static int

@@ -208,6 +208,7 @@ struct warden {
     struct seccomp_program audit_filter; /* of a shim that answers what its task is denied */
     struct seccomp_program join_filter;
     struct seccomp_program helper_filters[2]; /* n 0: not made yet; [1]: it starts programs */
+    int helper_slots; /* the first of the numbers that descriptors of helpers have */
     int helper_nothing; /* O_PATH; stands where a helper's descriptors are not */
     int helper_net;     /* network namespace without a network, for all helpers; -1: none yet */
     struct watch listener;
