@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/config/config.h"
+#include "api/artifact/artifact.h"
 #include "api/device/device.h"
 #include "api/drivers.h"
 #include "common/duration.h"
@@ -307,6 +308,16 @@ set_volumes(struct policy *p, const struct agent_config *cfg)
     }
 }
 
+/* The configuration was checked. */
+static void
+set_artifacts(struct policy *p, const struct agent_config *cfg)
+{
+    const struct agent_artifact *a = cfg->client != NULL ? cfg->client->artifact : NULL;
+    struct err e = ERR_INIT;
+    if (a != NULL && !str_empty(a->cache_size))
+        (void)artifact_size(a->cache_size, &p->artifact_cache, &e);
+}
+
 int
 agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_dir,
              struct policy **ret, struct err *e)
@@ -324,6 +335,7 @@ agent_policy(const void *ctx, const struct agent_config *cfg, const char *data_d
     set_drivers(p, cfg);
     set_volumes(p, cfg);
     set_devices(p, cfg);
+    set_artifacts(p, cfg);
     p->drain_time = config_drain_ns(cfg);
     if (cfg->client) {
         p->bridge_name = cfg->client->bridge_network_name;

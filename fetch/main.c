@@ -43,6 +43,7 @@ struct fetch {
     int body;
     int64_t bytes;
     bool final;
+    bool kept;        /* it was here */
     const char *name; /* of the file; "" where its address names none */
 };
 
@@ -169,6 +170,61 @@ is_there(struct fetch *f)
            sum_check(fd, &f->sum, name, &e) == 0;
 }
 
+/* --- what this node keeps --- */
+
+/* Copies the file from where both are, without reading it where the file system can. */
+static int
+copy_file(int from, int to, int64_t n)
+{
+    char part[65536];
+    ssize_t k = 1;
+    while (n > 0 && (k = copy_file_range(from, NULL, to, NULL, (size_t)n, 0)) > 0)
+        n -= k;
+    while (n > 0 && k != 0) {
+        k = read(from, part, sizeof(part));
+        if (k < 0 || (k > 0 && fd_write_full(to, part, (size_t)k) < 0))
+            return -EIO;
+        n -= k;
+    }
+    return n == 0 ? 0 : -EIO;
+}
+
+/* Takes what is kept in place of a download. Nothing of it is believed: the copy has the right sum,
+ * or is none. */
+static bool
+take_kept(struct fetch *f)
+{
+    struct stat st;
+    struct err e = ERR_INIT;
+    if (!f->has_sum || fstat(HELPER_FD_CACHE, &st) < 0 || !S_ISREG(st.st_mode) ||
+        st.st_size > f->q->bytes_max)
+        return false;
+    f->kept = copy_file(HELPER_FD_CACHE, f->body, st.st_size) == 0 &&
+              lseek(f->body, 0, SEEK_SET) == 0 && sum_check(f->body, &f->sum, f->name, &e) == 0;
+    if (!f->kept && ftruncate(f->body, 0) < 0)
+        return false;
+    (void)lseek(f->body, 0, SEEK_SET);
+    return f->kept;
+}
+
+/* Leaves a copy for others, which no task has: of an archive the file itself, which is unpacked. An
+ * artifact is as good without. */
+static void
+leave_kept(struct fetch *f)
+{
+    struct stat st;
+    struct err e = ERR_INIT;
+    if (f->kept || !f->has_sum || fstat(f->body, &st) < 0 || st.st_size > f->q->keep_max)
+        return;
+    if (f->suffix != NULL) {
+        (void)renameat(HELPER_FD_SCRATCH, "body", HELPER_FD_SCRATCH, WARDEN_CACHE_NAME);
+        return;
+    }
+    auto_fd int fd = open_scratch(WARDEN_CACHE_NAME, &e);
+    if (fd < 0 || lseek(f->body, 0, SEEK_SET) < 0 || copy_file(f->body, fd, st.st_size) < 0)
+        (void)unlinkat(HELPER_FD_SCRATCH, WARDEN_CACHE_NAME, 0);
+}
+
 /* The part of the tree that is wanted: *part, which is -1 for all of it. */
 static int
 open_part(const struct fetch *f, int tree, const char *what, int *part, struct err *e)
@@ -202,6 +258,7 @@ fetch_unpack(struct fetch *f, struct err *e)
     if (r < 0)
         return r;
     f->final = false;
+    leave_kept(f);
     (void)unlinkat(HELPER_FD_SCRATCH, "body", 0);
     auto_fd int part = -1;
     r = open_part(f, tree, "archive", &part, e);
@@ -212,6 +269,15 @@ fetch_unpack(struct fetch *f, struct err *e)
         return take_single(f, from, e);
     auto_fd int to = place_directory(f->to, f->path, e);
     return to < 0 ? to : place_tree(from, to, e);
+}
+
+static int
+fetch_place(struct fetch *f, struct err *e)
+{
+    if (f->suffix != NULL)
+        return fetch_unpack(f, e);
+    leave_kept(f);
+    return place_file(HELPER_FD_SCRATCH, "body", f->to, f->path, e);
 }
 
 static bool
@@ -335,6 +401,8 @@ fetch_run(struct fetch *f, struct err *e)
     if (r < 0 || is_there(f))
         return r;
     f->body = open_scratch("body", e);
+    if (f->body >= 0 && take_kept(f))
+        return fetch_place(f, e);
     r = f->body < 0 ? f->body : fetch_download(f, f->q->source, f->q->bytes_max, f->body, e);
     if (r == -ERR_NOT_FOUND && is_store(f->q) && str_eq(f->q->mode, "any") && f->suffix == NULL) {
         struct err none = ERR_INIT;
@@ -345,10 +413,7 @@ fetch_run(struct fetch *f, struct err *e)
     }
     if (r == 0 && f->has_sum)
         r = sum_check(f->body, &f->sum, f->name, e);
-    if (r < 0)
-        return r;
-    return f->suffix != NULL ? fetch_unpack(f, e)
-                             : place_file(HELPER_FD_SCRATCH, "body", f->to, f->path, e);
+    return r < 0 ? r : fetch_place(f, e);
 }
 
 static int
@@ -356,7 +421,8 @@ fetch_report(const struct fetch *f, const struct err *e)
 {
     struct fetch_report report = {.error = e->code != 0 ? e->text : NULL,
                                   .final = e->code != 0 && f->final,
-                                  .bytes = f->bytes};
+                                  .bytes = f->bytes,
+                                  .kept = f->kept};
     auto_buf struct buf b = BUF_INIT(HELPER_REPORT_MAX);
     mp_encode(&b, &type_fetch_report, &report);
     return helper_report(&b);

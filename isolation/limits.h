@@ -30,6 +30,7 @@ enum {
     WARDEN_EXECS_MAX = 128,            /* commands that run in tasks beside them */
     WARDEN_EXECS_TASK_MAX = 16,        /* of them in one task */
     WARDEN_EXEC_MS = 10000,            /* the start of one; beyond, it is killed */
+    WARDEN_CACHE_FILES = 1024,         /* downloads that a node keeps for others */
     WARDEN_HELPERS_MAX = 32,           /* programs of ours that work for tasks at the same time */
     WARDEN_HELPER_MS_MAX = 90000000,   /* the longest time of one */
     WARDEN_HELPER_PIDS_MAX = 256,      /* threads of one */

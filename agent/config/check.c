@@ -334,6 +334,8 @@ check_artifact(const struct agent_artifact *a, struct err *e)
     if (!str_empty(a->decompression_size_limit) &&
         artifact_size(a->decompression_size_limit, &v, e) < 0)
         return err_prefix(e, "client.artifact.decompression_size_limit");
+    if (!str_empty(a->cache_size) && artifact_size(a->cache_size, &v, e) < 0)
+        return err_prefix(e, "client.artifact.cache_size");
     return a->policy != NULL ? check_artifact_policy(a->policy, e) : 0;
 }
 

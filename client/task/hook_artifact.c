@@ -4,7 +4,10 @@
  * (paddock-fetch), which puts it into its place whole. Once: what the task makes of them stays over
  * its restarts. An agent that starts again fetches what was not all there, again.
  */
+#include <stdio.h>
 #include <string.h>
+
+#include <openssl/evp.h>
 
 #include "api/artifact/artifact.h"
 #include "client/task/env.h"
@@ -17,6 +20,7 @@
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
+#include "isolation/launch/helper.h"
 
 enum {
     FETCH_MEMORY = 256 << 20,
@@ -78,7 +82,7 @@ on_fetched(void *arg, const struct err *e, const void *p, size_t n)
         return;
     }
     log_info("client", "artifact fetched", "alloc_id", h->tr->ar->id, "task", h->tr->sm.t->name,
-             "bytes", LOG_I64(report->bytes), NULL);
+             "bytes", LOG_I64(report->bytes), "kept_here", report->kept ? "yes" : "no", NULL);
     h->at++;
     artifact_next(h);
 }
@@ -153,6 +157,37 @@ make_request(const void *ctx, struct task_runner *tr, const struct task_artifact
     return r;
 }
 
+/* Makes the key under which a download is kept, of all that is sent for it: whoever sends the same
+ * has the same right to it. "": no sum proves it, so nothing is kept. */
+static void
+artifact_key(const struct fetch_request *q, int64_t max, char ret[WARDEN_CACHE_KEY + 1])
+{
+    const char *sum = str_or(q->checksum, "");
+    auto_buf struct buf b = BUF_INIT(FETCH_REQUEST_MAX);
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    unsigned n = 0;
+    ret[0] = '\0';
+    if (max <= 0 ||
+        (q->kind != ARTIFACT_HTTP && q->kind != ARTIFACT_S3 && q->kind != ARTIFACT_GCS) ||
+        (!str_prefix(sum, "sha256:") && !str_prefix(sum, "sha512:")))
+        return;
+    const struct fetch_request of = {.source = q->source,
+                                     .checksum = sum,
+                                     .headers = q->headers,
+                                     .insecure = q->insecure,
+                                     .kind = q->kind,
+                                     .region = q->region,
+                                     .key = q->key,
+                                     .key_id = q->key_id,
+                                     .key_secret = q->key_secret,
+                                     .key_token = q->key_token};
+    mp_encode(&b, &type_fetch_request, &of);
+    if (buf_error(&b) < 0 || EVP_Digest(b.data, b.len, digest, &n, EVP_sha256(), NULL) != 1)
+        return;
+    for (unsigned i = 0; i < n && 2 * i < WARDEN_CACHE_KEY; i++)
+        (void)snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+}
+
 /* Fills in the operator's limits, or Nomad's defaults. */
 static int
 put_limits(const struct task_runner *tr, struct fetch_request *q, struct err *e)
@@ -173,8 +208,9 @@ put_limits(const struct task_runner *tr, struct fetch_request *q, struct err *e)
     q->total_ms =
         q->kind == ARTIFACT_HTTP ? 0 : (total > 0 ? total : FETCH_LEAST_MS * NS_PER_MS) / NS_PER_MS;
     int r = artifact_size(str_or(a->http_max_size, "100GB"), &q->bytes_max, e);
-    return r == 0 ? artifact_size(str_or(a->decompression_size_limit, "100GB"), &q->unpacked_max, e)
-                  : r;
+    if (r == 0)
+        r = artifact_size(str_or(a->decompression_size_limit, "100GB"), &q->unpacked_max, e);
+    return r == 0 ? artifact_size(str_or(a->cache_size, "0"), &q->keep_max, e) : r;
 }
 
 static void
@@ -193,6 +229,9 @@ artifact_next(struct artifact_hook *h)
     int r = make_request(tmp, tr, tr->task->artifacts.v[h->at], &q, &e);
     if (r == 0)
         r = put_limits(tr, &q, &e);
+    char key[WARDEN_CACHE_KEY + 1];
+    artifact_key(&q, r == 0 ? q.keep_max : 0, key);
+    q.keep_max = key[0] != '\0' ? q.keep_max : 0;
     auto_buf struct buf b = BUF_INIT(FETCH_REQUEST_MAX);
     mp_encode(&b, &type_fetch_request, &q);
     if (r == 0 && buf_error(&b) < 0)
@@ -210,6 +249,7 @@ artifact_next(struct artifact_hook *h)
                                        .memory_max = clone ? CLONE_MEMORY : FETCH_MEMORY,
                                        .pids_max = clone ? CLONE_THREADS : FETCH_THREADS,
                                        .file_max = file,
+                                       .cache = key,
                                        .deadline_ms = most + FETCH_MORE_MS < WARDEN_HELPER_MS_MAX
                                                           ? most + FETCH_MORE_MS
                                                           : WARDEN_HELPER_MS_MAX};

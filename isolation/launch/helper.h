@@ -36,8 +36,12 @@ enum helper_fd {
     HELPER_FD_SHARED = 5,  /* directory that the allocation's tasks share */
     HELPER_FD_SCRATCH = 6, /* directory of its own on their file system, removed after it; without
                              * one that of the task */
-    HELPER_FD_END = 7
+    HELPER_FD_CACHE = 7, /* what this node has of the download that is asked for; O_PATH: nothing */
+    HELPER_FD_END = 8
 };
+
+#define WARDEN_CACHE_NAME "cache" /* of the scratch directory: what is to be kept */
+enum { WARDEN_CACHE_KEY = 64 };   /* digits */
 
 /* When a file that is there already stands in for a template. */
 enum render_keep { RENDER_KEEP_NEVER, RENDER_KEEP_WAITING, RENDER_KEEP_ALWAYS };

@@ -257,6 +257,16 @@ quota_give(int dir, const char *name, int to)
     return give_tree(dir, name, gets.fsx_projid, 0);
 }
 
+int
+quota_give_file(int fd, int to)
+{
+    struct fsxattr gets;
+    int r = get_attr(to, &gets);
+    if (r == -ENOTTY || r == -EOPNOTSUPP)
+        return 0;
+    return r < 0 ? r : give_file(fd, gets.fsx_projid);
+}
+
 /* --- is it possible here? --- */
 
 static int

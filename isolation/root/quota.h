@@ -46,6 +46,8 @@ int quota_lift(int fd);
  * which no call reaches, keep their inode in the old project. -ENAMETOOLONG: it is deeper than
  * QUOTA_DEPTH_MAX. */
 int quota_give(int dir, const char *name, int to);
+/* The same of a file. */
+int quota_give_file(int fd, int to);
 /* 0: none of ours. */
 uint32_t quota_project(int fd);
 

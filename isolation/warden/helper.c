@@ -42,6 +42,7 @@
 #include "isolation/packet.h"
 #include "isolation/proc.h"
 #include "isolation/warden/bpf.h"
+#include "isolation/warden/cache.h"
 #include "isolation/warden/files.h"
 #include "isolation/warden/handlers.h"
 #include "isolation/warden/launch.h"
@@ -290,6 +291,18 @@ helper_kill(struct whelper *h)
     (void)pidfd_signal(h->process.fd, SIGKILL);
 }
 
+/* Nothing of the helper runs any more. */
+static void
+helper_keep(struct warden *w, struct whelper *h)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    auto_fd int alloc = openat(w->alloc_dir, h->alloc, flags);
+    auto_fd int scratch = alloc < 0 ? -1 : openat(alloc, h->name, flags);
+    if (scratch >= 0)
+        cache_take(w, scratch, h->cache);
+    h->cache[0] = '\0';
+}
+
 /* Whether nothing of it is left but the slot. */
 static bool
 helper_removed(struct warden *w, struct whelper *h)
@@ -303,6 +316,8 @@ helper_removed(struct warden *w, struct whelper *h)
         bpf_remove(w, &t);
         cgroup_task_close(&h->cgroup);
     }
+    if (h->cache[0] != '\0')
+        helper_keep(w, h);
     files_discard(w, h->alloc, h->name);
     return true;
 }
@@ -480,6 +495,22 @@ open_directories(struct warden *w, struct whelper *h, struct helper_start *s, co
     return 0;
 }
 
+/* Opens what is kept of the download, and notes where the helper's own will be. */
+static int
+open_cache(const struct warden *w, struct whelper *h, struct helper_start *s, struct err *e)
+{
+    const char *key = str_or(s->request->cache, "");
+    int fd = -1;
+    if (*key != '\0' && (!s->scratch || s->programs || !cache_key_is_good(key)))
+        return err_set(e, -ERR_INVALID, "the key of its download is none");
+    if (*key != '\0' && w->policy->artifact_cache > 0) {
+        (void)str_copy(h->cache, sizeof(h->cache), key);
+        fd = cache_open(w, key);
+    }
+    s->fds[HELPER_FD_CACHE] = fd >= 0 ? fd : fcntl(w->helper_nothing, F_DUPFD_CLOEXEC, 0);
+    return s->fds[HELPER_FD_CACHE] < 0 ? err_errno(e, errno, "copy a descriptor") : 0;
+}
+
 static int
 open_sockets(struct whelper *h, struct helper_start *s, struct err *e)
 {
@@ -598,6 +629,8 @@ helper_prepare(struct warden *w, struct whelper *h, struct helper_start *s,
         r = find_filter(w, s, e);
     if (r == 0)
         r = open_directories(w, h, s, task->name, e);
+    if (r == 0)
+        r = open_cache(w, h, s, e);
     if (r == 0)
         r = open_sockets(h, s, e);
     if (r == 0)

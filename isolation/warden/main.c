@@ -33,6 +33,7 @@
 #include "isolation/supervisor.h"
 #include "isolation/warden/adopt.h"
 #include "isolation/warden/bpf.h"
+#include "isolation/warden/cache.h"
 #include "isolation/warden/fence.h"
 #include "isolation/warden/files.h"
 #include "isolation/warden/helper.h"
@@ -268,6 +269,7 @@ main_prepare(struct warden *w, struct err *e)
         r = open_dirs(w, e);
     if (r < 0)
         return r;
+    cache_trim(w);
     userns_probe(w);
     files_probe(w);
     r = net_start(w, e);

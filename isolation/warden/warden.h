@@ -126,6 +126,7 @@ struct whelper {
     bool used;
     char alloc[UUID_TEXT];
     char name[32]; /* of its cgroup and its directory */
+    char cache[WARDEN_CACHE_KEY + 1]; /* the key of what it downloads; empty: it has none */
     pid_t pid;
     struct watch process; /* pidfd; -1: it has ended */
     struct watch exit;    /* the agent has the other end; -1: closed */
@@ -208,7 +209,7 @@ struct warden {
     struct seccomp_program audit_filter; /* of a shim that answers what its task is denied */
     struct seccomp_program join_filter;
     struct seccomp_program helper_filters[2]; /* n 0: not made yet; [1]: it starts programs */
-    int helper_slots; /* the first of the numbers that descriptors of helpers have */
+    int helper_slots;   /* the first of the numbers that descriptors of helpers have */
     int helper_nothing; /* O_PATH; stands where a helper's descriptors are not */
     int helper_net;     /* network namespace without a network, for all helpers; -1: none yet */
     struct watch listener;
