@@ -272,6 +272,8 @@ validate_blocks_template(const struct check *c, const struct template *t)
             c, "template: change_mode \"script\" needs a change_script with a command");
     if (t->splay.v < 0)
         validate_blocks_complain(c, "template: splay may not be negative");
+    if (t->missing_timeout < 0)
+        validate_blocks_complain(c, "template: missing_timeout may not be negative");
     if (!validate_blocks_interpolated(t->perms) &&
         (strspn(t->perms, "01234567") != strlen(t->perms) || strlen(t->perms) > 5 ||
          num_parse_u64(t->perms, &perms) < 0))

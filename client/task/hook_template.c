@@ -194,31 +194,71 @@ by_name(const void *x, const void *y)
     return strcmp(*(const char *const *)x, *(const char *const *)y);
 }
 
+/* Names what the templates wait for: "Missing: a, b"; NULL: nothing. Owned by ctx. */
+static const char *
+template_missing(const void *ctx, const struct template_hook *h)
+{
+    const char **names = mem_array(ctx, const char *, h->n_uses + 1);
+    size_t n = 0;
+    for (size_t k = 0; k < h->n_uses; k++)
+        if (h->uses[k]->missing)
+            names[n++] = h->uses[k]->name;
+    if (n == 0)
+        return NULL;
+    qsort(names, n, sizeof(*names), by_name);
+    char *text = mem_strdup(ctx, "Missing: ");
+    for (size_t i = 0; i < n && i < MISSING_SHOWN; i++)
+        text = mem_printf(ctx, "%s%s%.200s", text, i > 0 ? ", " : "", names[i]);
+    return n > MISSING_SHOWN ? mem_printf(ctx, "%s, and %zu more", text, n - MISSING_SHOWN) : text;
+}
+
 static void
 on_tell(void *arg)
 {
     struct template_hook *h = arg;
     struct task_runner *tr = h->tr;
     auto_mem void *tmp = mem_ctx("missing");
-    const char **names = mem_array(tmp, const char *, h->n_uses + 1);
-    size_t n = 0;
     h->tell = NULL;
-    for (size_t k = 0; k < h->n_uses; k++)
-        if (h->uses[k]->missing)
-            names[n++] = h->uses[k]->name;
-    if (n == 0 || !template_launching(h))
-        return;
-    qsort(names, n, sizeof(*names), by_name);
-    char *text = mem_strdup(tmp, "Missing: ");
-    for (size_t i = 0; i < n && i < MISSING_SHOWN; i++)
-        text = mem_printf(tmp, "%s%s%.200s", text, i > 0 ? ", " : "", names[i]);
-    if (n > MISSING_SHOWN)
-        text = mem_printf(tmp, "%s, and %zu more", text, n - MISSING_SHOWN);
-    if (h->told != NULL && str_eq(h->told, text))
+    const char *text = template_missing(tmp, h);
+    if (text == NULL || !template_launching(h) || (h->told != NULL && str_eq(h->told, text)))
         return;
     mem_free(h->told);
     h->told = mem_strdup(h, text);
     tr->act(tr, task_sm_note(&tr->sm, clock_civil_ns(), TASK_EVENT_TEMPLATE, text));
+}
+
+/* Gives a start up whose template has waited for longer than its job allows. */
+static void
+on_patience(void *arg)
+{
+    struct template_hook *h = arg;
+    struct task_runner *tr = h->tr;
+    auto_mem void *tmp = mem_ctx("patience");
+    h->patience = NULL;
+    if (!template_launching(h))
+        return;
+    const char *what = str_or(template_missing(tmp, h), "Missing: an answer of the servers");
+    tr->up->failed(tr, TASK_EVENT_SETUP_FAILURE,
+                   mem_printf(tmp, "template waited for longer than its missing_timeout. %s", what),
+                   true);
+}
+
+/* Waits no longer than the least patient of those that wait. */
+static void
+template_be_patient(struct template_hook *h)
+{
+    int64_t least = 0, now = clock_mono_ns();
+    for (size_t i = 0; i < h->n; i++) {
+        int64_t ns = template_of(h, i)->missing_timeout;
+        if (h->v[i].waits && ns > 0 && (least == 0 || ns < least))
+            least = ns;
+    }
+    timer_stop(TAKE(h->patience));
+    if (least == 0)
+        return;
+    int64_t left = h->began_ns + least - now;
+    h->patience = timer_start(h->tr->ar->g->loop, left > 0 ? (left + NS_PER_MS - 1) / NS_PER_MS : 0,
+                              on_patience, h);
 }
 
 /* --- a rendering --- */
@@ -303,6 +343,8 @@ template_whole(struct template_hook *h)
     bool starts = template_launching(h);
     h->ready = true;
     timer_stop(TAKE(h->tell));
+    timer_stop(TAKE(h->patience));
+    h->began_ns = 0;
     mem_free(h->told);
     h->told = NULL;
     tr->sm.t->templates =
@@ -349,6 +391,8 @@ on_rendered(void *arg, const struct err *e, const void *p, size_t n)
     bool whole = template_take(h, r);
     for (size_t i = 0; i < h->n; i++)
         h->v[i].at_ns = again[i] ? 1 : h->v[i].at_ns;
+    if (!whole && template_launching(h))
+        template_be_patient(h);
     if (!str_empty(r->error))
         template_failed(h, r->error);
     else if (whole && !any_true(again, h->n))
@@ -578,6 +622,7 @@ hook_template_prestart(struct task_runner *tr)
         return false;
     }
     if (h->helper == NULL && h->tell == NULL && h->timer == NULL) {
+        h->began_ns = h->began_ns != 0 ? h->began_ns : clock_mono_ns();
         template_all_due(h);
         template_render_due(h);
     }
@@ -618,6 +663,8 @@ hook_template_stop(struct task_runner *tr)
     timer_stop(TAKE(h->timer));
     timer_stop(TAKE(h->splay));
     timer_stop(TAKE(h->tell));
+    timer_stop(TAKE(h->patience));
+    h->began_ns = 0;
     h->ready = h->fresh = false;
     for (size_t i = 0; i < h->n; i++) {
         command_cancel(h->v[i].script);

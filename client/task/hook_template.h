@@ -29,6 +29,8 @@ struct template_hook { /* a talloc context */
     struct timer *timer; /* of the next template that is due */
     struct timer *splay; /* until change_mode is done */
     struct timer *tell;  /* until an event tells what is missing */
+    struct timer *patience; /* until the start is given up for what is missing */
+    int64_t began_ns;       /* monotonic: when that start began to be waited for; 0: none is */
     char *told;          /* by the last one; NULL: none */
     struct str_map *env; /* a talloc context; NULL: none */
     int64_t backoff_ms;
