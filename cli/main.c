@@ -96,7 +96,6 @@ of_nomad(const char *name)
                                         "operator raft info",
                                         "operator raft logs",
                                         "operator raft state",
-                                        "operator snapshot",
                                         "operator utilization",
                                         "plugin",
                                         "recommendation",
