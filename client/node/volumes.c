@@ -33,7 +33,7 @@ struct volumes {
     struct timer *timer;
     int64_t backoff_ms;
     uint64_t call;
-    bool again; /* rows came while one was at work */
+    bool heard; /* the servers said in this run what they want */
     struct node_client_allocs_response *next;
 };
 
@@ -83,7 +83,6 @@ volumes_recall(struct volumes *v)
     v->all = said;
     v->rows = v->all->volumes;
     v->done = mem_array(v->all, char, v->rows.n + 1);
-    memset(v->done, 1, v->rows.n); /* nothing is done by what was remembered */
 }
 
 /* --- one after the other --- */
@@ -232,7 +231,7 @@ volumes_work(struct volumes *v)
         return;
     if (v->next)
         volumes_swap(v);
-    if (!v->g->warden || !v->g->link->up)
+    if (!v->heard || !v->g->warden || !v->g->link->up)
         return;
     for (size_t i = 0; i < v->rows.n; i++)
         if (!v->done[i] && STR_ONE_OF(v->rows.v[i]->state, VOLUME_PENDING, VOLUME_DELETING)) {
@@ -257,8 +256,14 @@ is_same(const struct volumes *v, const struct host_volume_list *rows)
 void
 volumes_take(struct volumes *v, const struct host_volume_list *rows)
 {
-    if (is_same(v, rows))
+    if (is_same(v, rows)) {
+        bool first = !v->heard; /* what an earlier run was told may not be done */
+        v->heard = true;
+        if (first)
+            volumes_work(v);
         return;
+    }
+    v->heard = true;
     mem_free(v->next);
     const struct node_client_allocs_response all = {.volumes = *rows};
     v->next = codec_clone(v, &type_node_client_allocs_response, &all);
