@@ -365,7 +365,36 @@ job_submission(struct request *a)
         call_server(a, RPC_JOB_SUBMISSION, r, submission_done);
 }
 
+static void
+statuses_done(struct request *a, const void *resp)
+{
+    const struct job_statuses_response *r = resp;
+
+    reply_meta(a, r->meta);
+    reply_rows(a, &type_job_statuses_job, &r->jobs);
+}
+
+/* Takes the namespace of the jobs in the body, where they are of the same. */
+static void
+jobs_statuses(struct request *a)
+{
+    bool body = a->req->method != METHOD_GET && a->req->method != METHOD_HEAD;
+    struct job_statuses_request *r = body ? request_body(a, &type_job_statuses_request, true)
+                                          : mem_new(a, struct job_statuses_request);
+
+    if (r == NULL || !param_bool(a, "include_children", &r->include_children))
+        return;
+    r->list = &a->list;
+    bool same = r->jobs.n > 0;
+    for (size_t i = 1; i < r->jobs.n; i++)
+        same &= str_eq(str_or(r->jobs.v[i]->namespace, ""), str_or(r->jobs.v[0]->namespace, ""));
+    if (same && !str_empty(r->jobs.v[0]->namespace))
+        a->env.namespace = r->jobs.v[0]->namespace;
+    call_server(a, RPC_JOB_STATUSES, r, statuses_done);
+}
+
 const struct route routes_job[] = {
+    {VERB_GET | VERB_WRITE, "/v1/jobs/statuses", NULL, jobs_statuses, RPC_JOB_STATUSES, BY_SERVER},
     {VERB_WRITE | VERB_DELETE, "/v1/job/", "/tag", job_tag, RPC_JOB_TAG_VERSION, BY_SERVER},
     {VERB_GET, "/v1/job/", "/submission", job_submission, RPC_JOB_SUBMISSION, BY_SERVER},
     {VERB_WRITE, "/v1/jobs", NULL, with_job, RPC_JOB_REGISTER, BY_SERVER},

@@ -15,7 +15,6 @@ static const struct {
     const char *what; /* NULL: Enterprise */
 } rows[] = {
     /* jobs */
-    {VERB_ANY, "/v1/jobs/statuses", NULL, "the statuses of many jobs at once"},
     {VERB_ANY, "/v1/job/", "/actions", "actions of a job"},
     {VERB_ANY, "/v1/job/", "/action", "actions of a job"},
     /* allocations, evaluations, deployments */

@@ -73,13 +73,18 @@ on_committed(void *arg, uint64_t index, const struct intent *in, const struct fs
     pthread_mutex_lock(&r->lock);
     ASSERT(index > r->last);
     r->last = index;
-    if (b != NULL) {
-        while (r->n > 0 && (r->n == r->kept || r->bytes + b->bytes > r->bytes_max))
-            ring_drop(r);
+    bool huge = b != NULL && b->bytes > r->bytes_max; /* a gap */
+    while (b != NULL && r->n > 0 && (r->n == r->kept || r->bytes + b->bytes > r->bytes_max))
+        ring_drop(r);
+    if (huge) {
+        r->base = index;
+    } else if (b != NULL) {
         r->v[(r->first + r->n++) % r->kept] = b;
         r->bytes += b->bytes;
     }
     pthread_mutex_unlock(&r->lock);
+    if (huge)
+        event_batch_unref(b);
 }
 
 const struct log_listener events_listener = {.on_open = on_open, .on_committed = on_committed};

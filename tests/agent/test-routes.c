@@ -680,7 +680,7 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
 {
     /* clang-format off */
     static const char *const gets[] = {
-        "jobs/statuses", "job/x/actions", "job/x/action",
+        "job/x/actions", "job/x/action",
         "client/allocation/x/snapshot", "client/allocation/x/pause",
         "agent/monitor/export", "agent/host",
         "agent/schedulers", "agent/schedulers/config", "agent/pprof/cmdline",

@@ -104,6 +104,12 @@ START_TEST(memory_is_bounded)
     ck_assert_uint_eq(p.v[p.n - 1]->index, f->index);
     ck_assert_uint_eq(p.base + p.n, f->index);
     events_part_done(&p);
+    struct events *none = events_new(f->ctx, 100, each / 2); /* less than one */
+    feed(none, f, 0, put_job(f, make_job(f, "huge", 1), NULL));
+    events_after(none, 0, &p);
+    ck_assert_uint_eq(p.n, 0);
+    ck_assert_uint_eq(p.base, f->index);
+    mem_free(none);
     mem_free(all);
     ck_assert_uint_gt(kept->rows->n, 0); /* a reader keeps what it has */
     event_batch_unref(kept);

@@ -88,4 +88,56 @@ START_TEST(a_fuzzy_search_gives_the_best)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("search", 60, a_fuzzy_search_finds_parts_of_names, a_fuzzy_search_gives_the_best)
+/* "id id", and the token of the next page if there is one. */
+static const char *
+statuses(struct world *w, const struct job_statuses_request *req)
+{
+    const struct job_statuses_response *r = CALL(w, RPC_JOB_STATUSES, job_statuses_response, req);
+    const char *ret = "";
+
+    for (size_t i = 0; i < r->jobs.n; i++)
+        ret = mem_printf(w, "%s%s%s", ret, i > 0 ? " " : "", r->jobs.v[i]->id);
+    if (r->meta->next_token != NULL)
+        ((struct list_options *)(uintptr_t)req->list)->next_token =
+            mem_strdup(w, r->meta->next_token);
+    return ret;
+}
+
+START_TEST(statuses_of_jobs_come_newest_first)
+{
+    struct world *w = world_open(tmp_dir());
+    struct list_options list = {.per_page = 0};
+    struct job_statuses_request req = {.list = &list};
+
+    node_up(w);
+    ck_assert_str_eq(statuses(w, &req), "");
+    for (int i = 0; i < 5; i++) /* to their end, so that none changes any more */
+        await_eval(w, run_job(w, the_job(w, mem_printf(w, "j%d", i), i == 3))->eval_id);
+    ck_assert_str_eq(statuses(w, &req), "j4 j3 j2 j1 j0");
+    list.reverse = true;
+    ck_assert_str_eq(statuses(w, &req), "j0 j1 j2 j3 j4");
+    list = (struct list_options){.per_page = 2};
+    ck_assert_str_eq(statuses(w, &req), "j4 j3");
+    ck_assert_str_eq(statuses(w, &req), "j2 j1");
+    ck_assert_str_eq(statuses(w, &req), "j0");
+    list = (struct list_options){.filter = "ID == \"j1\" or ID == \"j3\""};
+    ck_assert_str_eq(statuses(w, &req), "j3 j1");
+    list = (struct list_options){.filter = "Nope == 1"};
+    ck_assert_ptr_null(call(w, RPC_JOB_STATUSES, &req));
+    struct job_ref ref = {"default", "j3"}, *refs[] = {&ref};
+    list = (struct list_options){.per_page = 0};
+    req.jobs = (struct job_ref_list){refs, 1};
+    const struct job_statuses_job *s =
+        CALL(w, RPC_JOB_STATUSES, job_statuses_response, &req)->jobs.v[0];
+    ck_assert_str_eq(s->id, "j3");
+    ck_assert_int_eq(s->group_count_sum, 1);
+    ck_assert_uint_eq(s->allocs.n, 1);
+    ck_assert_str_eq(s->allocs.v[0]->group, "web");
+    ck_assert_str_eq(s->allocs.v[0]->node_id, node_id);
+    ck_assert_uint_eq(s->allocs.v[0]->job_version, 0);
+    world_close(w);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("search", 60, statuses_of_jobs_come_newest_first,
+                   a_fuzzy_search_finds_parts_of_names, a_fuzzy_search_gives_the_best)
