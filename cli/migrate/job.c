@@ -5,6 +5,8 @@
 #include "api/canonical.h"
 #include "api/terms.h"
 #include "api/validate.h"
+#include "api/validate_blocks.h"
+#include "api/validate_secret.h"
 #include "api/validate_service.h"
 #include "cli/migrate/migrate.h"
 #include "drivers/driver.h"
@@ -134,6 +136,18 @@ refuse_services(struct cmd *c, struct checked *k, const struct job *job)
                     found.v[i], "it is found by the servers themselves then: paddock-service(1)");
 }
 
+/* Names parts of other blocks that are not here. */
+static void
+refuse_blocks(struct cmd *c, struct checked *k, const struct job *job)
+{
+    struct str_list found = {0};
+
+    secret_unsupported(c, job, &found);
+    volume_unsupported(c, job, &found);
+    for (size_t i = 0; i < found.n; i++)
+        job_refuse_line(c, k, found.v[i], "change it as it says");
+}
+
 void
 check_job(struct cmd *c, struct checked *k, struct job *job)
 {
@@ -147,6 +161,7 @@ check_job(struct cmd *c, struct checked *k, struct job *job)
     for (size_t i = 0; i < later.n; i++)
         refuse_later(c, k, later.v[i]);
     refuse_services(c, k, job);
+    refuse_blocks(c, k, job);
     if (codec_check(&type_job, job, &e) < 0)
         job_refuse_line(c, k, mem_strdup(c, e.text), "change it as it says");
     job_validate(c, job, NULL, &errors, &warnings);

@@ -117,6 +117,14 @@ START_TEST(what_comes_later_is_named_with_its_line)
          "release; write provider = \"nomad\"");
     says("bad.nomad.hcl:11: refused: group \"g\": task \"t\": vault: known, but without effect");
     says("fix: remove it, or wait for the release that has it");
+    write_file("bad.nomad.hcl",
+               "job \"bad\" {\n  group \"g\" {\n    volume \"v\" {\n      type = \"csi\"\n"
+               "      source = \"x\"\n      access_mode = \"single-node-writer\"\n"
+               "      attachment_mode = \"file-system\"\n    }\n    task \"t\" {\n"
+               "      driver = \"exec\"\n      config {\n        command = \"x\"\n      }\n"
+               "    }\n  }\n}\n");
+    ck_assert_int_eq(check(""), 2);
+    says("refused: volume \"v\": type \"csi\" is not in this release");
 }
 END_TEST
 
