@@ -291,14 +291,15 @@ helper_kill(struct whelper *h)
     (void)pidfd_signal(h->process.fd, SIGKILL);
 }
 
-/* Nothing of the helper runs any more. */
+/* Nothing of the helper runs any more. A file that it was killed over may be half of one. */
 static void
 helper_keep(struct warden *w, struct whelper *h)
 {
+    const struct helper_end *x = &h->end;
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     auto_fd int alloc = openat(w->alloc_dir, h->alloc, flags);
     auto_fd int scratch = alloc < 0 ? -1 : openat(alloc, h->name, flags);
-    if (scratch >= 0)
+    if (scratch >= 0 && x->cause == HELPER_ENDED && x->signal == 0 && x->code == 0)
         cache_take(w, scratch, h->cache);
     h->cache[0] = '\0';
 }
