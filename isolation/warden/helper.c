@@ -291,7 +291,7 @@ helper_kill(struct whelper *h)
     (void)pidfd_signal(h->process.fd, SIGKILL);
 }
 
-/* Nothing of the helper runs any more. A file that it was killed over may be half of one. */
+/* Nothing of the helper runs any more. The file of a killed helper may be half a download. */
 static void
 helper_keep(struct warden *w, struct whelper *h)
 {
