@@ -428,7 +428,8 @@ START_TEST(a_disk_that_is_handed_on)
     ck_assert_uint_lt(usage(&r, one).dqb_curspace, MIB);
     ck_assert_str_eq(says(&r, other_id,
                           FILL "import os\nprint(sorted(os.listdir('/alloc/data')), "
-                               "os.path.getsize('/local/h'), os.readlink('/alloc/data/l'))\n"
+                               "os.path.getsize('/local/h'), os.readlink('/alloc/data/l'), "
+                               "flush=True)\n"
                                "fill('/local/a/more')\nos.remove('/local/a/more')"),
                      "['g', 'l', 'p'] 4194304 /etc/passwd\n122\n");
     /* neither into what is there, nor from what runs, nor from nowhere */
