@@ -17,7 +17,8 @@
 enum {
     KEPT_MAX = 1024,
     ASK_MS = 10000,
-    WATCH_S = 300,
+    WATCH_LEAST_MS = 1000,
+    WATCH_MOST_MS = 300000,
     RETRY_MS = 1000,
 };
 
@@ -145,8 +146,11 @@ rights_watch(void *arg)
 {
     struct rights *x = arg;
     static const struct empty none;
-    struct rpc_envelope env = {.min_index = x->heard ? x->index : 0, .wait = WATCH_S * NS_PER_S};
-    struct rpc_request q = {RPC_ACL_CHANGES, &none, &env, (WATCH_S + WATCH_S / 8) * 1000, NULL};
+    int64_t ttl = x->cfg.ttl_ms < WATCH_MOST_MS ? x->cfg.ttl_ms : WATCH_MOST_MS;
+    int64_t ms =
+        ttl > WATCH_LEAST_MS ? ttl : WATCH_LEAST_MS; /* a server that is cut off tells none */
+    struct rpc_envelope env = {.min_index = x->heard ? x->index : 0, .wait = ms * NS_PER_MS};
+    struct rpc_request q = {RPC_ACL_CHANGES, &none, &env, ms + ms / 8 + WATCH_LEAST_MS, NULL};
 
     x->retry = NULL;
     x->watching = true;
