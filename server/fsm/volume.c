@@ -37,8 +37,10 @@ volume_named(struct state_txn *t, const void *ctx, const char *node_id, const ch
     struct state_iter *it = state_host_volumes_by_node(t, ctx, node_id);
 
     for (struct host_volume *v; (v = state_next(it, ctx)) != NULL;)
-        if (str_eq(v->name, name))
+        if (str_eq(v->name, name)) {
+            state_iter_end(it);
             return v;
+        }
     return NULL;
 }
 
