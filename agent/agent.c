@@ -187,8 +187,8 @@ make_dev_dir(struct command *c)
 static int
 agent_supervise(struct command *c, int argc, char **argv)
 {
-    (void)close_range(STDERR_FILENO + 1, ~0U,
-                      0); /* of who starts it: of no use to us or to tasks */
+    /* descriptors of whoever starts it are of no use to us or to tasks */
+    (void)close_range(STDERR_FILENO + 1, ~0U, 0);
     if (c->flags.dev && str_empty(c->flags.data_dir) && make_dev_dir(c) < 0)
         return 1;
     const struct supervisor s = {

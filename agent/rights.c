@@ -146,9 +146,9 @@ rights_watch(void *arg)
 {
     struct rights *x = arg;
     static const struct empty none;
+    /* a server that is cut off says nothing: it is not believed for longer */
     int64_t ttl = x->cfg.ttl_ms < WATCH_MOST_MS ? x->cfg.ttl_ms : WATCH_MOST_MS;
-    int64_t ms =
-        ttl > WATCH_LEAST_MS ? ttl : WATCH_LEAST_MS; /* a server that is cut off tells none */
+    int64_t ms = ttl > WATCH_LEAST_MS ? ttl : WATCH_LEAST_MS;
     struct rpc_envelope env = {.min_index = x->heard ? x->index : 0, .wait = ms * NS_PER_MS};
     struct rpc_request q = {RPC_ACL_CHANGES, &none, &env, ms + ms / 8 + WATCH_LEAST_MS, NULL};
 

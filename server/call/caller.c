@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who calls (see caller.h). First callers and their count, then the policies of a token and of a
+ * The callers (see caller.h): first they and their count, then the policies of a token and of a
  * task, which make their rights; last the callers that are kept.
  */
 #include "server/call/caller.h"

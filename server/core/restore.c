@@ -7,12 +7,19 @@
  * Rows of a backup may have higher indexes than the log. So later rows, and callers who wait, have
  * indexes that are ahead of it (state_ahead()).
  */
+#include <string.h>
+
 #include "api/terms.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "server/core/core_int.h"
 #include "server/raft/snapshot.h"
+
+/* Indexes of a backup stay below, so that none that follows it overflows. */
+#define APPLIED_MAX (UINT64_C(1) << 62)
+
+enum { TABLES_MAX = 128 };
 
 struct restore {
     struct state_txn *t;
@@ -21,6 +28,12 @@ struct restore {
     uint64_t applied; /* of the backup, when it was made */
     char *cluster;    /* whose it is */
     bool ours;        /* a key that seals its secrets is one of ours */
+    bool seen[TABLES_MAX];
+    unsigned table; /* of the row before, */
+    struct key_of_row {
+        uint8_t b[TABLE_KEY_MAX];
+        size_t n;
+    } key; /* and its key */
 };
 
 static int
@@ -36,10 +49,30 @@ next_piece(void *arg, struct slice *ret)
     return 1;
 }
 
+/* Says whether the rows come in order, each once, as a state has them: a second one of a key would
+ * leave the first one's index entries behind. */
+static bool
+row_follows(struct restore *x, unsigned table, struct slice key)
+{
+    size_t n = key.n < x->key.n ? key.n : x->key.n;
+    int order = memcmp(key.p, x->key.b, n);
+    bool same = table < TABLES_MAX && x->seen[table];
+    if (table >= TABLES_MAX || key.n > sizeof(x->key.b) ||
+        (same && (table != x->table || order < 0 || (order == 0 && key.n <= x->key.n))))
+        return false;
+    x->seen[table] = true;
+    x->table = table;
+    memcpy(x->key.b, key.p, key.n);
+    x->key.n = key.n;
+    return true;
+}
+
 static int
 check_row(void *arg, unsigned table, struct slice key, struct slice val)
 {
     struct restore *x = arg;
+    if (!row_follows(x, table, key))
+        return -ERR_CORRUPT;
     auto_mem void *tmp = mem_ctx("row");
     struct state_dumped row;
     state_read_applied(table, key, val, &x->applied);
@@ -79,7 +112,7 @@ check_backup(struct restore *x, const struct intent_restore_end *in, struct err 
 {
     auto_mem void *tmp = mem_ctx("check");
     int rc = scan_pieces(x, check_row);
-    if (rc < 0 || x->at != in->size || x->applied == 0)
+    if (rc < 0 || x->at != in->size || x->applied == 0 || x->applied > APPLIED_MAX)
         return err_set(e, -ERR_INVALID,
                        "this is no whole backup of a state: nothing was restored (%s)",
                        rc == 0 ? "not all of it has come" : err_name(rc));

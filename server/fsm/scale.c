@@ -9,15 +9,6 @@
 
 enum { EVENTS_KEPT = 20 };
 
-static const struct task_group *
-group_of(const struct job *j, const char *name)
-{
-    for (size_t i = 0; i < j->task_groups.n; i++)
-        if (str_eq(j->task_groups.v[i]->name, name))
-            return j->task_groups.v[i];
-    return NULL;
-}
-
 /* --- events --- */
 
 static void
@@ -82,7 +73,7 @@ check_count(struct apply *a, const struct intent_job_scale *in, const struct job
 static void
 put_count(struct apply *a, struct job *old, const char *group, int64_t count)
 {
-    if (group_of(old, group)->count.v == count) {
+    if (job_group(old, group)->count.v == count) {
         a->res->job = old;
         return;
     }
@@ -99,7 +90,7 @@ int
 intent_job_scale(struct apply *a, const struct intent_job_scale *in)
 {
     struct job *old = state_job(a->t, a->ctx, in->namespace, in->job_id);
-    const struct task_group *g = old != NULL ? group_of(old, in->group) : NULL;
+    const struct task_group *g = old != NULL ? job_group(old, in->group) : NULL;
 
     if (old == NULL)
         return entry_refuse(a, -ERR_NOT_FOUND, "job \"%s\" not found", str_or(in->job_id, ""));

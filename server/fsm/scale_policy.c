@@ -46,15 +46,6 @@ put_policy(struct apply *a, const struct job *j, const struct task_group *g,
     state_put(a->t, a->index, SCALING_POLICIES, p);
 }
 
-static const struct task_group *
-group_of(const struct job *j, const char *name)
-{
-    for (size_t i = 0; i < j->task_groups.n; i++)
-        if (str_eq(j->task_groups.v[i]->name, name))
-            return j->task_groups.v[i];
-    return NULL;
-}
-
 void
 entry_put_policies(struct apply *a, const struct job *j)
 {
@@ -75,7 +66,7 @@ entry_put_policies(struct apply *a, const struct job *j)
             put_policy(a, j, g, was);
     }
     for (size_t i = 0; i < old.n; i++) {
-        const struct task_group *g = group_of(j, old.v[i]->group);
+        const struct task_group *g = job_group(j, old.v[i]->group);
         if (g == NULL || g->scaling == NULL)
             (void)state_del(a->t, a->index, SCALING_POLICIES, old.v[i]->id);
     }
