@@ -16,7 +16,7 @@
 #include "server/core/core_int.h"
 #include "server/raft/snapshot.h"
 
-/* Indexes of a backup stay below, so that none that follows it overflows. */
+/* The highest index of a backup: later ones must not overflow. */
 #define APPLIED_MAX (UINT64_C(1) << 62)
 
 enum { TABLES_MAX = 128 };
