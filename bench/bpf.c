@@ -221,13 +221,14 @@ count_switches(struct bench *b, const struct series *s, bool on)
 static void
 start_all(struct bench *b, struct series *s)
 {
+    const struct bpf_devices none = {NULL, 0};
     struct err e = ERR_INIT;
     for (int k = 0; k < s->n; k++) {
         struct cgroup_task *t = &s->leaf[k];
         bool task = k >= s->n - s->tasks;
         if (task && (cgroup_shim_make(&b->root, "alloc", s->kinds[k], t, &e) < 0 ||
                      cgroup_task_make(&b->root, "alloc", s->kinds[k], t, &e) < 0 ||
-                     bpf_net_add(&b->net, t->id, b->rules[k], NULL, BPF_LEAF_DEV, &e) < 0))
+                     bpf_net_add(&b->net, t->id, b->rules[k], NULL, &none, &e) < 0))
             die("make a task's cgroup", e.text);
         start(s, &s->w[k], task ? t->task_fd : b->beside);
     }

@@ -89,8 +89,9 @@ enum {
 
     /* --- network accounting and policy --- */
     BPF_SLOTS_MAX = 4096, /* tasks whose packets are counted; further ones have rules, no numbers */
-    BPF_LEAFS_MAX = 16384,   /* tasks that the programs in the kernel know */
-    BPF_RULES_MAX = 1 << 16, /* prefixes of all network policies; beyond, no such task starts */
+    BPF_LEAFS_MAX = 16384,     /* tasks that the programs in the kernel know */
+    BPF_RULES_MAX = 1 << 16,   /* prefixes of all network policies; beyond, no such task starts */
+    BPF_DEVICES_MAX = 1 << 14, /* devices of all tasks; beyond, no task with one starts */
 
     /* --- files that are read --- */
     POLICY_BYTES_MAX = 1 << 20, /* bytes of the policy file */

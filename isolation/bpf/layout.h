@@ -22,7 +22,16 @@ struct bpf_leaf {
 #define BPF_LEAF_EGRESS 1u /* rules apply to what it sends to */
 #define BPF_LEAF_BIND 2u   /* rules apply to what it binds to */
 #define BPF_LEAF_DEV 4u    /* opens nothing but the devices that are no hardware */
-#define BPF_LEAF_KVM 8u    /* ... and /dev/kvm */
+#define BPF_LEAF_GIVEN 16u /* ... and those with its id in the map of devices */
+
+/* A device that a task was given. */
+struct bpf_device_key {
+    __u64 id;   /* of its leaf */
+    __u32 type; /* BPF_DEVCG_DEV_* */
+    __u32 major;
+    __u32 minor;
+    __u32 pad;
+};
 
 /* Counters: `shards` rows per slot, one cache line each, so that processors seldom meet. A row
  * belongs to the task whose id it has. Slot 0 is the header. */

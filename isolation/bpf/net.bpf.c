@@ -63,6 +63,14 @@ struct {
     __type(value, struct bpf_rule);
 } pd1_rules SEC(".maps");
 
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 1);
+    __type(key, struct bpf_device_key);
+    __type(value, __u32);
+} pd1_dev SEC(".maps");
+
 struct who {
     __u64 id;
     struct bpf_leaf *leaf; /* NULL: not one of our tasks */
@@ -305,8 +313,6 @@ pd1_bind6(struct bpf_sock_addr *ctx)
 
 /* --- devices --- */
 
-enum { MISC_MAJOR = 10, KVM_MINOR = 232 };
-
 /* null, zero, full, random, urandom, tty, ptmx, pts. Behind nodev, read-only /dev and no mknod:
  * this is for a node that got in all the same. */
 INLINE bool
@@ -317,6 +323,13 @@ harmless(__u32 major, __u32 minor)
     return (major == 5 && (minor == 0 || minor == 2)) || (major >= 136 && major <= 143);
 }
 
+INLINE bool
+given(const struct who *w, __u32 type, __u32 major, __u32 minor)
+{
+    struct bpf_device_key k = {.id = w->id, .type = type, .major = major, .minor = minor};
+    return (w->leaf->flags & BPF_LEAF_GIVEN) && bpf_map_lookup_elem(&pd1_dev, &k);
+}
+
 SEC("cgroup/dev")
 int
 pd1_device(struct bpf_cgroup_dev_ctx *ctx)
@@ -325,10 +338,10 @@ pd1_device(struct bpf_cgroup_dev_ctx *ctx)
     if (!w.leaf || !(w.leaf->flags & BPF_LEAF_DEV))
         return 1;
     __u32 type = ctx->access_type & 0xffff, access = ctx->access_type >> 16;
-    bool kvm =
-        (w.leaf->flags & BPF_LEAF_KVM) && ctx->major == MISC_MAJOR && ctx->minor == KVM_MINOR;
-    return type == BPF_DEVCG_DEV_CHAR && !(access & BPF_DEVCG_ACC_MKNOD) &&
-           (kvm || harmless(ctx->major, ctx->minor));
+    if (access & BPF_DEVCG_ACC_MKNOD)
+        return 0;
+    return (type == BPF_DEVCG_DEV_CHAR && harmless(ctx->major, ctx->minor)) ||
+           given(&w, type, ctx->major, ctx->minor);
 }
 
 /* --- packets --- */

@@ -44,6 +44,7 @@ static const struct {
 #define MAP_LEAF "pd1_leaf"
 #define MAP_NET "pd1_net"
 #define MAP_RULES "pd1_rules"
+#define MAP_DEV "pd1_dev"
 
 static void remove_leaf(struct bpf_net *b, uint64_t id);
 
@@ -68,6 +69,7 @@ bpf_net_close(struct bpf_net *b)
     fd_close(&b->leaf);
     fd_close(&b->net);
     fd_close(&b->rules);
+    fd_close(&b->dev);
     b->rows = NULL;
     b->n_rows = b->shards = 0;
 }
@@ -86,6 +88,7 @@ take_map(struct bpf_net *b, uint32_t id)
     int *to = str_eq(name, MAP_LEAF)    ? &b->leaf
               : str_eq(name, MAP_NET)   ? &b->net
               : str_eq(name, MAP_RULES) ? &b->rules
+              : str_eq(name, MAP_DEV)   ? &b->dev
                                         : NULL;
     if (to == NULL)
         return 0;
@@ -210,13 +213,15 @@ net_load(struct bpf_net *b, struct err *e)
                              .shards = (uint32_t)b->shards,
                              .leaf_max = BPF_LEAFS_MAX,
                              .rows_max = (uint32_t)((BPF_SLOTS_MAX + 1) * b->shards),
-                             .rules_max = BPF_RULES_MAX};
+                             .rules_max = BPF_RULES_MAX,
+                             .dev_max = BPF_DEVICES_MAX};
     int r = bpf_skel_net(&s);
     if (r < 0)
         return err_errno(e, -r, "load the programs");
     b->leaf = s.leaf;
     b->net = s.net;
     b->rules = s.rules;
+    b->dev = s.dev;
     b->n_rows = s.rows_max;
     r = map_rows(b);
     if (r == 0)
@@ -250,7 +255,7 @@ int
 bpf_net_open(struct bpf_net *b, int cgroup, struct err *e)
 {
     struct stat st;
-    *b = (struct bpf_net){.cgroup = cgroup, .leaf = -1, .net = -1, .rules = -1};
+    *b = (struct bpf_net){.cgroup = cgroup, .leaf = -1, .net = -1, .rules = -1, .dev = -1};
     if (fstat(cgroup, &st) < 0)
         return err_errno(e, errno, "look at the cgroup of tasks");
     b->root_id = st.st_ino;
@@ -373,6 +378,45 @@ know_rules(struct bpf_net *b, uint64_t id, const struct netrules *egress,
     return r;
 }
 
+/* --- devices --- */
+
+/* Forgets those of `id`. The key after the one at hand is asked for before that one goes. */
+static void
+drop_devices(struct bpf_net *b, uint64_t id)
+{
+    struct bpf_device_key k, next;
+    int r = bpf_map_next(b->dev, NULL, &next);
+    while (r == 0) {
+        k = next;
+        r = bpf_map_next(b->dev, &k, &next);
+        if (k.id == id)
+            (void)bpf_map_delete(b->dev, &k);
+    }
+}
+
+static int
+put_devices(struct bpf_net *b, uint64_t id, const struct bpf_devices *d, struct err *e)
+{
+    const uint32_t yes = 1;
+    int r = 0;
+    if (b->dev < 0)
+        return err_set(e, -ERR_UNSUPPORTED,
+                       "programs of an earlier release filter devices here, and let none through: "
+                       "restart the warden when no task runs");
+    for (size_t i = 0; r == 0 && i < d->n; i++) {
+        const struct bpf_device_key k = {.id = id,
+                                         .type = d->v[i].block ? BPF_DEVCG_DEV_BLOCK
+                                                               : BPF_DEVCG_DEV_CHAR,
+                                         .major = d->v[i].major,
+                                         .minor = d->v[i].minor};
+        r = bpf_map_put(b->dev, &k, &yes);
+    }
+    if (r == 0)
+        return 0;
+    drop_devices(b, id);
+    return err_errno(e, -r, "give the kernel the task's devices");
+}
+
 /* --- tasks --- */
 
 static uint32_t
@@ -399,13 +443,19 @@ free_slot(struct bpf_net *b, uint32_t slot)
 
 int
 bpf_net_add(struct bpf_net *b, uint64_t id, const struct netrules *egress,
-            const struct netrules *bind, uint32_t devices, struct err *e)
+            const struct netrules *bind, const struct bpf_devices *devices, struct err *e)
 {
-    struct bpf_leaf leaf = {.flags = devices};
+    struct bpf_leaf leaf = {.flags = devices != NULL ? BPF_LEAF_DEV : 0};
     auto_fd int lock = bpf_cgroup_lock(b->cgroup);
     if (lock < 0)
         return err_errno(e, -lock, "lock the cgroup of tasks");
     int r = 0;
+    if (devices != NULL && devices->n > 0) {
+        r = put_devices(b, id, devices, e);
+        if (r < 0)
+            return r;
+        leaf.flags |= BPF_LEAF_GIVEN;
+    }
     if (egress != NULL || bind != NULL) {
         leaf.rules = rules_id(b, egress, bind);
         leaf.flags |= (egress != NULL ? BPF_LEAF_EGRESS : 0) | (bind != NULL ? BPF_LEAF_BIND : 0);
@@ -419,8 +469,11 @@ bpf_net_add(struct bpf_net *b, uint64_t id, const struct netrules *egress,
         leaf.slot = take_slot(b, id);
     if (r == 0)
         r = bpf_map_put(b->leaf, &id, &leaf);
-    if (r < 0)
+    if (r < 0) {
         free_slot(b, leaf.slot);
+        if (leaf.flags & BPF_LEAF_GIVEN)
+            drop_devices(b, id);
+    }
     return r < 0 ? err_errno(e, -r, "give the kernel the task's network policy") : 0;
 }
 
@@ -438,6 +491,8 @@ remove_leaf(struct bpf_net *b, uint64_t id)
     if (bpf_map_get(b->leaf, &id, &x) < 0)
         return;
     (void)bpf_map_delete(b->leaf, &id);
+    if ((x.flags & BPF_LEAF_GIVEN) && b->dev >= 0)
+        drop_devices(b, id);
     free_slot(b, x.slot);
 }
 

@@ -26,7 +26,7 @@ enum { BPF_SHARDS_MAX = 4 };
 struct bpf_net {
     int cgroup;        /* borrowed: the parent of all tasks */
     uint64_t root_id;  /* its id */
-    int leaf, rules; /* maps; -1: not here */
+    int leaf, rules, dev; /* maps; -1: not here. Programs of an earlier build have no `dev` */
     /* The counters, for bpf/read.h. The agent gets this fd. The kernel maps no BPF map whose fd is
      * read-only, so it could write there: numbers that it reports itself, and nothing else. */
     int net;
@@ -45,10 +45,19 @@ bool bpf_net_works(const struct bpf_net *b);
 /* Is `cgroup` still what `b` was opened for? It may have been removed and made again. */
 bool bpf_net_is_for(const struct bpf_net *b, int cgroup);
 
-/* A task, before its first process: `id` of its leaf; NULL: no rules of that kind; `devices`:
- * BPF_LEAF_DEV, with BPF_LEAF_KVM or without, or 0: all. All or nothing. */
+/* Devices that are a task's, beside those that are no hardware. */
+struct bpf_devices {
+    struct bpf_device {
+        uint32_t major, minor;
+        bool block;
+    } * v;
+    size_t n;
+};
+
+/* A task, before its first process: `id` of its leaf; NULL: no rules of that kind, or every device.
+ * All or nothing; -ERR_UNSUPPORTED: the programs in the kernel know of no devices. */
 int bpf_net_add(struct bpf_net *b, uint64_t id, const struct netrules *egress,
-                const struct netrules *bind, uint32_t devices, struct err *e);
+                const struct netrules *bind, const struct bpf_devices *devices, struct err *e);
 bool bpf_net_has(const struct bpf_net *b, uint64_t id);
 /* After its last process. Unknown: nothing. */
 void bpf_net_remove(struct bpf_net *b, uint64_t id);

@@ -31,11 +31,13 @@ bpf_skel_net(struct bpf_skel_net *s)
     k->maps.pd1_leaf.max_entries = s->leaf_max;
     k->maps.pd1_net.max_entries = s->rows_max;
     k->maps.pd1_rules.max_entries = s->rules_max;
+    k->maps.pd1_dev.max_entries = s->dev_max;
     int r = bpf_net__load(k);
     if (r == 0) {
         s->leaf = skel_take(&k->maps.pd1_leaf.map_fd);
         s->net = skel_take(&k->maps.pd1_net.map_fd);
         s->rules = skel_take(&k->maps.pd1_rules.map_fd);
+        s->dev = skel_take(&k->maps.pd1_dev.map_fd);
         s->progs[BPF_NET_CONNECT4] = skel_take(&k->progs.pd1_connect4.prog_fd);
         s->progs[BPF_NET_CONNECT6] = skel_take(&k->progs.pd1_connect6.prog_fd);
         s->progs[BPF_NET_SENDMSG4] = skel_take(&k->progs.pd1_sendmsg4.prog_fd);

@@ -24,8 +24,8 @@ enum bpf_net_prog {
 struct bpf_skel_net {
     uint64_t root_id; /* in: id of the cgroup that is the parent of all tasks */
     uint32_t shards;
-    uint32_t leaf_max, rows_max, rules_max;
-    int leaf, net, rules; /* out: maps; the caller closes */
+    uint32_t leaf_max, rows_max, rules_max, dev_max;
+    int leaf, net, rules, dev; /* out: maps; the caller closes */
     int progs[BPF_NET_PROGS];
 };
 int bpf_skel_net(struct bpf_skel_net *s);

@@ -229,7 +229,7 @@ make_dev(const void *ctx, const struct base *b, struct err *e)
 /* A node of our own, for all users: who gets it is told by the policy, not by the host's groups. It
  * goes on a file of the template that nobody may open. */
 static int
-make_kvm(const void *ctx, const struct base *b)
+make_kvm(const void *ctx, struct base *b)
 {
     struct stat st;
     auto_fd int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC); /* which may load the module */
@@ -238,6 +238,7 @@ make_kvm(const void *ctx, const struct base *b)
         return -errno;
     if (!S_ISCHR(st.st_mode))
         return -ENODEV;
+    b->kvm_number = st.st_rdev;
     if (mknod(node, S_IFCHR | 0666, st.st_rdev) < 0 || chmod(node, 0666) < 0)
         return -errno;
     return file_write_atomic(AT_FDCWD, base_sub(ctx, b, "src/dev/kvm"), "", 0, 0);
@@ -246,7 +247,8 @@ make_kvm(const void *ctx, const struct base *b)
 /* Makes a node of a device that the operator names, where there is such a device, and a file for it
  * in the template. */
 static int
-make_device(const void *ctx, const struct base *b, size_t i, const char *path)
+make_device(const void *ctx, const struct base *b, size_t i, const char *path,
+            struct base_device *ret)
 {
     struct stat st;
     const char *node = mem_printf(ctx, "%s/dev-%zu", b->dir, i);
@@ -260,6 +262,8 @@ make_device(const void *ctx, const struct base *b, size_t i, const char *path)
         mknod(node, (st.st_mode & S_IFMT) | 0666, st.st_rdev) < 0 || chmod(node, 0666) < 0 ||
         file_write_atomic(AT_FDCWD, cover, "", 0, 0) < 0)
         return -EIO;
+    *ret =
+        (struct base_device){.path = path, .number = st.st_rdev, .block = S_ISBLK(st.st_mode) != 0};
     return 0;
 }
 
@@ -553,10 +557,10 @@ base_make(const void *ctx, const struct base_conf *conf, struct base *ret, struc
     if (r == 0)
         r = make_dev(tmp, &b, e);
     b.kvm = r == 0 && c.kvm ? make_kvm(tmp, &b) : -EPERM;
-    b.devices = mem_array(ctx, const char *, c.n_devices + 1);
-    for (b.n_devices = 0; r == 0 && b.n_devices < c.n_devices; b.n_devices++)
-        if (make_device(tmp, &b, b.n_devices, c.devices[b.n_devices]) == 0)
-            b.devices[b.n_devices] = mem_strdup(ctx, c.devices[b.n_devices]);
+    b.devices = mem_array(ctx, struct base_device, c.n_devices + 1);
+    for (; r == 0 && b.n_devices < c.n_devices; b.n_devices++)
+        (void)make_device(tmp, &b, b.n_devices, mem_strdup(ctx, c.devices[b.n_devices]),
+                          &b.devices[b.n_devices]);
     if (r == 0)
         r = make_sys(tmp, &b, e);
     if (r == 0)

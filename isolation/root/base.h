@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "common/err.h"
 #include "isolation/root/mounts.h"
@@ -42,7 +43,12 @@ struct base {
     struct base_file *files; /* what base_refresh() knows of the host's /etc */
     int64_t refreshed_ns;
     int kvm; /* 0: DIR/kvm is a node for mounts_spec; -errno: /dev/kvm is not to be had */
-    const char **devices; /* as in base_conf, NULL: not there; the node of the i-th is DIR/dev-i */
+    dev_t kvm_number;
+    struct base_device {
+        const char *path; /* as in base_conf; NULL: it was not there */
+        dev_t number;
+        bool block;
+    } * devices; /* the node of the i-th is DIR/dev-i */
     size_t n_devices;
     uint32_t proc_absent; /* of the kernel's /proc, for mounts_plan(); a module may add to it */
 };

@@ -9,6 +9,7 @@
 #include "isolation/warden/bpf.h"
 
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "common/log.h"
 #include "common/mem.h"
@@ -137,6 +138,21 @@ compile_both(const struct warden *w, const void *ctx, const struct launch_spec *
     return r < 0 ? r : bpf_compile(ctx, "bind", in, ARRAY_LEN(in), &ret->bind, e);
 }
 
+/* Returns the numbers of the devices that the task is given; owned by ctx. */
+static struct bpf_devices
+find_devices(const void *ctx, const struct base *b, const struct launch_spec *s)
+{
+    struct bpf_devices d = {mem_array(ctx, struct bpf_device, b->n_devices + 1), 0};
+    if (str_list_has(&s->devices, POLICY_KVM))
+        d.v[d.n++] = (struct bpf_device){major(b->kvm_number), minor(b->kvm_number), false};
+    for (size_t i = 0; i < b->n_devices; i++) {
+        const struct base_device *x = &b->devices[i];
+        if (x->path != NULL && str_list_has(&s->devices, x->path))
+            d.v[d.n++] = (struct bpf_device){major(x->number), minor(x->number), x->block};
+    }
+    return d;
+}
+
 int
 bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s, struct err *e)
 {
@@ -154,9 +170,7 @@ bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s, st
     if (!bpf_net_works(&w->net))
         return 0; /* nobody asked: see bpf_check */
     bool own = s->egress != NULL || s->bind != NULL;
-    /* The filter knows no other devices: with those that the operator names, a task has none. */
-    bool kvm = str_list_has(&s->devices, POLICY_KVM), given = s->devices.n > (kvm ? 1u : 0u);
-    uint32_t devices = !s->isolated || given ? 0 : BPF_LEAF_DEV | (kvm ? BPF_LEAF_KVM : 0);
+    const struct bpf_devices devices = find_devices(ctx, &w->base, s);
     struct task_rules *rules = own ? NULL : w->rules;
     if (rules == NULL) {
         rules = mem_new(own ? ctx : w->policy, struct task_rules);
@@ -165,7 +179,8 @@ bpf_add(struct warden *w, const struct wtask *t, const struct launch_spec *s, st
             return r;
         w->rules = own ? w->rules : rules;
     }
-    return bpf_net_add(&w->net, t->cgroup.id, rules->egress, rules->bind, devices, e);
+    return bpf_net_add(&w->net, t->cgroup.id, rules->egress, rules->bind,
+                       s->isolated ? &devices : NULL, e);
 }
 
 /* Launched when nothing counted here; the task goes on without what it was launched without. */
@@ -177,7 +192,7 @@ bpf_adopt(struct warden *w, const struct wtask *t)
     (void)bpf_rows_add(&w->block, t->cgroup.id);
     if (!bpf_net_works(&w->net) || t->cgroup.id == 0 || bpf_net_has(&w->net, t->cgroup.id))
         return;
-    if (bpf_net_add(&w->net, t->cgroup.id, NULL, NULL, 0, &e) < 0)
+    if (bpf_net_add(&w->net, t->cgroup.id, NULL, NULL, NULL, &e) < 0)
         log_warn(ROOM, "an adopted task is not counted", "alloc_id", t->alloc, "task", t->name,
                  "error", e.text, NULL);
 }

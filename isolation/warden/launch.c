@@ -130,7 +130,7 @@ static bool
 launch_has_device(const struct warden *w, const char *path)
 {
     for (size_t i = 0; i < w->base.n_devices; i++)
-        if (w->base.devices[i] != NULL && str_eq(w->base.devices[i], path))
+        if (w->base.devices[i].path != NULL && str_eq(w->base.devices[i].path, path))
             return true;
     return false;
 }
@@ -309,10 +309,10 @@ device_binds(const struct warden *w, const struct launch *l, size_t *ret_n)
     const struct str_list *want = &l->spec->devices;
     struct mounts_bind *v = mem_array(l->ctx, struct mounts_bind, want->n + 1);
     for (size_t i = 0; i < w->base.n_devices && *ret_n < want->n; i++)
-        if (w->base.devices[i] != NULL && str_list_has(want, w->base.devices[i]))
+        if (w->base.devices[i].path != NULL && str_list_has(want, w->base.devices[i].path))
             v[(*ret_n)++] =
                 (struct mounts_bind){.source = mem_printf(l->ctx, "%s/dev-%zu", w->base.dir, i),
-                                     .target = w->base.devices[i],
+                                     .target = w->base.devices[i].path,
                                      .file = true};
     return v;
 }

@@ -605,6 +605,71 @@ START_TEST(devices_are_filtered)
 }
 END_TEST
 
+/* Two that do not exist say so, unless the filter speaks first. */
+static void
+expect_given(struct rig *r, const char *task, const char *path, bool given)
+{
+    struct got g, d = {0};
+    rig_alloc(r, rig_id, task, "exec");
+    struct launch_spec *s = rig_spec(r, rig_id, task, true, "sleep 1000");
+    if (given)
+        list_add(s, s->devices, path);
+    rig_launch(r, s, &g);
+    ck_assert_msg(g.err.code == 0, "%s", g.err.text);
+    pid_t pid = fork();
+    if (pid == 0) {
+        const struct {
+            const char *name;
+            mode_t type;
+            dev_t number;
+        } others[] = {{"other", S_IFCHR, makedev(1, 77)}, {"block", S_IFBLK, makedev(1, 11)}};
+        const char *copy = mem_printf(r->ctx, "%s/kmsg-%s", r->dir, task);
+        bool good = mknod(copy, S_IFCHR | 0600, makedev(1, 11)) == 0 && try_open(copy) == 0;
+        for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+            const char *x = mem_printf(r->ctx, "%s/%s-%s", r->dir, others[i].name, task);
+            good = good && mknod(x, others[i].type | 0600, others[i].number) == 0 &&
+                   try_open(x) != EPERM;
+        }
+        if (file_put(g.cgroup, "cgroup.procs", "0") < 0)
+            _exit(2);
+        good = good && try_open(copy) == (given ? 0 : EPERM) && try_open("/dev/null") == 0;
+        for (size_t i = 0; i < ARRAY_LEN(others); i++)
+            good = good &&
+                   try_open(mem_printf(r->ctx, "%s/%s-%s", r->dir, others[i].name, task)) == EPERM;
+        good = good && mknod(mem_printf(r->ctx, "%s/m-%s", r->dir, task), S_IFCHR | 0600,
+                             makedev(1, 11)) < 0;
+        _exit(good ? 0 : 1);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_msg(status == 0, "%s: %d", task, status);
+    got_free(&g);
+    warden_destroy(r->client, rig_id, task, rig_got, &d);
+    rig_wait(r, &d);
+    got_free(&d);
+}
+
+/* Who is given a device may open that and no other, nor may a neighbour; nothing is left behind. */
+START_TEST(a_device_that_is_given_is_the_only_one)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    struct rig r;
+    rig_start(&r, 0);
+    if (rig_has(&r, "bpf_net")) {
+        const char *path = mem_printf(r.ctx, "/dev/paddock-test-%d", (int)getpid());
+        ck_assert_int_eq(mknod(path, S_IFCHR | 0600, makedev(1, 11)), 0);
+        list_add(r.ctx, r.policy.device_paths, path);
+        restart(&r);
+        expect_given(&r, "has", path, true);
+        expect_given(&r, "not", path, false);
+        expect_given(&r, "again", path, true);
+        ck_assert_int_eq(unlink(path), 0);
+    }
+    rig_stop(&r);
+}
+END_TEST
+
 /* Makes the warden's calls fail as they do where the kernel or a container refuses. */
 static void
 refuse_bpf(void)
@@ -679,7 +744,7 @@ START_TEST(rules_of_the_gone_make_room)
         for (int k = 1; k < SET; k++)
             v[k] = (struct netrules_entry){
                 .bits = 32, .addr = {(uint8_t)(i >> 8), (uint8_t)i, 0, (uint8_t)k}};
-        int r = bpf_net_add(&b, (uint64_t)i + 1, &set, NULL, 0, &e);
+        int r = bpf_net_add(&b, (uint64_t)i + 1, &set, NULL, NULL, &e);
         ck_assert_msg(r == 0, "set %d of %d: %s", i, SETS, e.text);
         if (i > 0) /* the first stays */
             bpf_net_remove(&b, (uint64_t)i + 1);
@@ -701,5 +766,5 @@ END_TEST
 TEST_SUITE_TIMEOUT("net", 60, counts_what_the_interface_counts, enforces_a_policy,
                    raw_sockets_do_not_lead_around, source_routes_do_not_lead_around,
                    others_do_not_undo_a_policy, answers_are_not_egress, the_operator_bounds,
-                   devices_are_filtered, without_bpf_numbers_are_absent_and_policies_refused,
-                   rules_of_the_gone_make_room)
+                   devices_are_filtered, a_device_that_is_given_is_the_only_one,
+                   without_bpf_numbers_are_absent_and_policies_refused, rules_of_the_gone_make_room)
