@@ -9,13 +9,15 @@
 #include "common/mem.h"
 
 #ifdef __SANITIZE_THREAD__
-/* ThreadSanitizer sees neither openat(2) nor that libuv closes by system call: it takes the file of
- * a snapshot, written by a thread of its own, for the connection that had the descriptor before. */
+/* ThreadSanitizer sees neither openat(2) nor that libuv closes by system call: it takes a file that
+ * a worker writes, reads and closes for the connection that had the descriptor before. */
 const char *__tsan_default_suppressions(void);
 const char *
 __tsan_default_suppressions(void)
 {
-    return "race:snapshot_write\n";
+    return "race:snapshot_write\n"
+           "race:file_write_atomic\n"
+           "race:fd_close\n";
 }
 #endif
 

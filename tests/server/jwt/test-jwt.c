@@ -23,6 +23,18 @@
 
 static void *ctx;
 
+static void
+setup(void)
+{
+    ctx = mem_ctx("jwt");
+}
+
+static void
+teardown(void)
+{
+    talloc_free(ctx);
+}
+
 static const char *
 pem_of(EVP_PKEY *pair)
 {
@@ -276,4 +288,5 @@ START_TEST(addresses)
 }
 END_TEST
 
-TEST_SUITE("jwt", signatures, sets_of_keys, texts_of_keys, times, rules, addresses)
+TEST_SUITE_FIXTURE("jwt", 20, setup, teardown, signatures, sets_of_keys, texts_of_keys, times,
+                   rules, addresses)

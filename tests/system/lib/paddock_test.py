@@ -344,7 +344,13 @@ advertise {{
             hit = [a for a in allocs if a["ClientStatus"] == status and
                    (status != "running" or a["DesiredStatus"] == "run")]
             return hit if len(hit) == count else None
-        return self.blocking(f"/v1/job/{job}/allocations", cond, f"{count} {status} allocations of {job}")
+        try:
+            return self.blocking(f"/v1/job/{job}/allocations", cond, f"{count} {status} allocations of {job}")
+        except AssertionError as e:  # what became of them is told first: of a long reason only its begin is shown
+            became = [(a["ID"][:8], a["DesiredStatus"], a["ClientStatus"],
+                       {t: [f"{x['Type']}: {x['DisplayMessage']}" for x in s["Events"]] for t, s in (a["TaskStates"] or {}).items()})
+                      for a in self.get(f"/v1/job/{job}/allocations")]
+            raise AssertionError(f"{became}, for {e}") from None
 
     def daemons(self):
         """pids below the supervisor by role: agent, warden."""
