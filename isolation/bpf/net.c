@@ -380,7 +380,7 @@ know_rules(struct bpf_net *b, uint64_t id, const struct netrules *egress,
 
 /* --- devices --- */
 
-/* Forgets those of `id`. The key after the one at hand is asked for before that one goes. */
+/* Forgets those of `id`. A key's successor is asked for before the key goes. */
 static void
 drop_devices(struct bpf_net *b, uint64_t id)
 {

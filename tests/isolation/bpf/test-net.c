@@ -649,7 +649,7 @@ expect_given(struct rig *r, const char *task, const char *path, bool given)
     got_free(&d);
 }
 
-/* Who is given a device may open that and no other, nor may a neighbour; nothing is left behind. */
+/* A task may open the device that it is given and no other, nor may a neighbour; nothing is left. */
 START_TEST(a_device_that_is_given_is_the_only_one)
 {
     TEST_NEED("root");
