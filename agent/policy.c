@@ -15,6 +15,7 @@
 #include "api/device/device.h"
 #include "api/drivers.h"
 #include "common/duration.h"
+#include "common/host/path.h"
 #include "common/mem.h"
 #include "common/num.h"
 #include "common/str.h"
@@ -299,7 +300,7 @@ set_volumes(struct policy *p, const struct agent_config *cfg)
     for (size_t i = 0; cfg->client && i < cfg->client->host_volumes.n; i++) {
         const struct agent_host_volume *h = cfg->client->host_volumes.v[i];
         char real[PATH_MAX];
-        if (realpath(h->path, real) == NULL)
+        if (path_real(h->path, real) < 0)
             continue; /* the node has none of that name either */
         struct policy_volume *v = mem_new(p, struct policy_volume);
         *v = (struct policy_volume){

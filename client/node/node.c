@@ -11,6 +11,7 @@
 #include "client/node/volumes.h"
 #include "client/warden_link.h"
 #include "common/clock.h"
+#include "common/host/path.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -169,11 +170,17 @@ add_volumes(struct ground *g)
 {
     const struct agent_host_volume_list *l = &g->cfg.agent->host_volumes;
     for (size_t i = 0; i < l->n; i++) {
+        char real[PATH_MAX];
         struct stat st;
-        int r = stat(l->v[i]->path, &st) == 0 ? (S_ISDIR(st.st_mode) ? 0 : ENOTDIR) : errno;
-        if (r != 0 && r != EACCES) { /* what only root may look at is for root to mount */
+        int r = path_real(l->v[i]->path, real);
+        if (r == 0)
+            r = stat(real, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+        if (r != 0 && r != -EACCES) { /* what only root may look at is for root to mount */
             log_warn("client", "a host volume is not there: the node has it from the next start on",
-                     "volume", l->v[i]->name, "path", l->v[i]->path, "error", strerror(r), NULL);
+                     "volume", l->v[i]->name, "path", l->v[i]->path, "error",
+                     r == -ELOOP ? "a link on the way is in a directory that others may write"
+                                 : strerror(-r),
+                     NULL);
             continue;
         }
         struct client_host_volume_config *v = type_new(g->node, &type_client_host_volume_config);
