@@ -91,7 +91,7 @@ cmd_deployment_status(struct cmd *c)
         {"wait", OPT_DURATION, &wait, "<duration>",
          "With -monitor: ask again after so long at the latest (default 2s)."},
         {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids and more."},
-        {"ui", OPT_BOOL, &ui, NULL, "Without effect: there is no web interface yet."},
+        {"ui", OPT_BOOL, &ui, NULL, "Without effect: the command ui prints the address."},
         OUTPUT_OPTS(out),
         {0}};
     int rc;

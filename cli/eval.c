@@ -158,7 +158,7 @@ cmd_eval_status(struct cmd *c)
     const struct opt opts[] = {
         {"monitor", OPT_BOOL, &monitor, NULL, "Watch the evaluation until it ends."},
         {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids and more."},
-        {"ui", OPT_BOOL, &ui, NULL, "Without effect: there is no web interface yet."},
+        {"ui", OPT_BOOL, &ui, NULL, "Without effect: the command ui prints the address."},
         OUTPUT_OPTS(out),
         {0}};
     int rc;
@@ -195,7 +195,7 @@ cmd_eval_list(struct cmd *c)
         {"filter", OPT_STRING, &filter, "<expression>", "List only evaluations that match."},
         {"job", OPT_STRING, &job, "<job>", "List only evaluations of this job."},
         {"status", OPT_STRING, &status, "<status>", "List only evaluations with this status."},
-        {"ui", OPT_BOOL, &ui, NULL, "Without effect: there is no web interface yet."},
+        {"ui", OPT_BOOL, &ui, NULL, "Without effect: the command ui prints the address."},
         OUTPUT_OPTS(out),
         {0}};
     int rc;

@@ -120,7 +120,7 @@ cmd_server_members(struct cmd *c)
     const struct opt opts[] = {
         {"detailed", OPT_BOOL, &detailed, NULL, "Older spelling of -verbose."},
         {"verbose", OPT_BOOL, &verbose, NULL, "Show protocol and tags too."},
-        {"ui", OPT_BOOL, &ui, NULL, "Without effect: there is no web interface yet."},
+        {"ui", OPT_BOOL, &ui, NULL, "Without effect: the command ui prints the address."},
         OUTPUT_OPTS(out),
         {0}};
     int rc;

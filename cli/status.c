@@ -103,7 +103,7 @@ cmd_status(struct cmd *c)
     bool verbose = false, ui = false;
     const struct opt opts[] = {
         {"verbose", OPT_BOOL, &verbose, NULL, "Show full ids and more."},
-        {"ui", OPT_BOOL, &ui, NULL, "Without effect: there is no web interface yet."},
+        {"ui", OPT_BOOL, &ui, NULL, "Without effect: the command ui prints the address."},
         {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = 1}, &rc))
@@ -134,14 +134,10 @@ cmd_ui(struct cmd *c)
 {
     bool show_url = false;
     const struct opt opts[] = {
-        {"show-url", OPT_BOOL, &show_url, NULL, "Print the address; nothing else is done yet."},
-        {0}};
+        {"show-url", OPT_BOOL, &show_url, NULL, "Print the address, as without it."}, {0}};
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = 1}, &rc))
         return rc;
-    if (!show_url)
-        return cmd_fail(c, "There is no web interface yet. -show-url prints the address at which "
-                           "Nomad has it: that of a proxy in front of both, for example");
     struct kind kinds[] = {JOBS, ALLOCS, NODES};
     const struct kind *k =
         c->n_args > 0 ? status_find(c, kinds, ARRAY_LEN(kinds), c->args[0]) : NULL;

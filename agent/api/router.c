@@ -14,7 +14,7 @@
 static const struct route *const tables[] = {
     routes_schema, routes_object, routes_acl,    routes_service, routes_deployment,
     routes_job,    routes_node,   routes_alloc,  routes_agent,   routes_client,
-    routes_vars,   routes_stream, routes_volume, routes_backup,
+    routes_vars,   routes_stream, routes_volume, routes_backup,  routes_web,
 #ifdef FAULT_INJECTION
     routes_test,
 #endif

@@ -576,6 +576,12 @@ check_audit(struct looking *k)
     return config_audit_check(k->c->audit, k->e);
 }
 
+static int
+check_ui(struct looking *k)
+{
+    return config_ui_check(k->c->ui, k->e);
+}
+
 /* Checks the options of the machine itself, and those without effect. */
 static int
 check_rest(struct looking *k)
@@ -592,9 +598,9 @@ check_rest(struct looking *k)
 }
 
 /* The checks of single options, wherever the rest of the configuration stands. */
-static int (*const checks[])(struct looking *k) = {check_rest,    check_addresses, check_hosts,
-                                                   check_plugins, check_keyrings,  check_client,
-                                                   check_tls,     check_server,    check_audit};
+static int (*const checks[])(struct looking *k) = {
+    check_rest,   check_addresses, check_hosts,  check_plugins, check_keyrings,
+    check_client, check_tls,       check_server, check_audit,   check_ui};
 
 /* Checks that options which must be there are said in one of the files. */
 static int

@@ -33,6 +33,8 @@ int config_tls_check(struct agent_config *c, struct str_list *warnings, struct e
 
 /* Checks the block audit; NULL: there is none. */
 int config_audit_check(const struct agent_audit *a, struct err *e);
+/* Checks the block ui; NULL: there is none. */
+int config_ui_check(const struct agent_ui *ui, struct err *e);
 
 int config_check(const void *ctx, struct agent_config *c, struct str_list *warnings, struct err *e);
 

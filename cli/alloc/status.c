@@ -253,7 +253,7 @@ cmd_alloc_status(struct cmd *c)
         {"short", OPT_BOOL, &o.brief, NULL, "Only the name and one line per task."},
         {"stats", OPT_BOOL, &o.stats, NULL, "Show the resources that tasks use."},
         {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids and placement metrics."},
-        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet."},
+        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: the command ui prints the address."},
         OUTPUT_OPTS(o.out),
         {0}};
     int rc;

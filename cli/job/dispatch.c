@@ -147,7 +147,7 @@ cmd_job_dispatch(struct cmd *c)
          "Set a key of the job's meta; may be repeated."},
         {"priority", OPT_INT, &o.priority, "<priority>",
          "Priority of the new job, 1 to 100 (default that of the parameterized one)."},
-        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet."},
+        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: the command ui prints the address."},
         {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids."},
         {"wait", OPT_BOOL, &o.wait, NULL,
          "Wait until the new job has ended, at most 5 minutes. Exit code 2: a task of it failed."},

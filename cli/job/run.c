@@ -116,7 +116,7 @@ cmd_job_run(struct cmd *c)
         {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids."},
         {"consul-namespace", OPT_STRING, &o.consul_namespace, "<namespace>",
          "Stored with the job; without effect here."},
-        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet."},
+        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: the command ui prints the address."},
         JOBFILE_OPTS(o.file),
         {0}};
     int rc;

@@ -343,7 +343,7 @@ cmd_job_status(struct cmd *c)
         {"evals", OPT_BOOL, &o.evals, NULL, "Show the evaluations."},
         {"all-allocs", OPT_BOOL, &o.all, NULL, "Allocations of an earlier job of this id too."},
         {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids and more."},
-        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet."},
+        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: the command ui prints the address."},
         OUTPUT_OPTS(o.out),
         {0}};
     int rc;

@@ -467,7 +467,7 @@ cmd_node_status(struct cmd *c)
         {"filter", OPT_STRING, &o.filter, "<expression>", "List only nodes that match."},
         {"per-page", OPT_INT, &o.per_page, "<n>", "List so many per page."},
         {"page-token", OPT_STRING, &o.page_token, "<token>", "Where the page starts."},
-        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: there is no web interface yet."},
+        {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: the command ui prints the address."},
         OUTPUT_OPTS(o.out),
         {0}};
     int rc;

@@ -586,6 +586,37 @@ START_TEST(what_a_keyring_cannot_be_is_refused)
 }
 END_TEST
 
+START_TEST(what_would_end_a_header_is_no_source_of_the_page)
+{
+    static const char *const bad[] = {"'self'; script-src *", "a,b", "", "a b", "x\\ny"};
+    setup();
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        auto_mem void *ctx = mem_ctx("test");
+        struct agent_config *c;
+        struct err e = ERR_INIT;
+        const char *text =
+            mem_printf(ctx,
+                       "data_dir = \"/d\"\nclient { enabled = true }\nui {\n "
+                       "content_security_policy {\n script_src = [\"'self'\", \"%s\"]\n }\n}\n",
+                       bad[i]);
+        ck_assert_msg(load(ctx, file(ctx, "x.hcl", text), &c, &e) < 0, "%s", text);
+        ck_assert_msg(strstr(e.text, "is no source of a content_security_policy") != NULL, "%s",
+                      e.text);
+    }
+    auto_mem void *ctx = mem_ctx("test");
+    struct agent_config *c;
+    struct err e = ERR_INIT;
+    const char *text =
+        "data_dir = \"/d\"\nname = \"n\"\nclient { enabled = true }\nui {\n enabled = false\n "
+        "label {\n "
+        "text = \"prod\"\n }\n content_security_policy {\n img_src = [\"*\"]\n }\n}\n";
+    ck_assert_msg(load(ctx, file(ctx, "y.hcl", text), &c, &e) == 0, "%s", e.text);
+    ck_assert(c->ui->enabled.set && !c->ui->enabled.v);
+    ck_assert_str_eq(c->ui->label->text, "prod");
+    ck_assert_str_eq(c->ui->content_security_policy->img_src.v[0], "*");
+}
+END_TEST
+
 START_TEST(what_an_audit_log_cannot_be_is_refused)
 {
     static const struct {
@@ -623,4 +654,5 @@ TEST_SUITE("config", address_templates, drain_on_shutdown, both_syntaxes, an_emp
            flags_and_dev, refusals_name_the_thing, options_of_nomads_drivers,
            credentials_of_a_plugin, clusters_that_cannot_be_are_refused,
            what_denies_what_is_not_here_holds, what_promises_what_is_not_here_is_refused,
-           what_an_audit_log_cannot_be_is_refused, what_a_keyring_cannot_be_is_refused)
+           what_would_end_a_header_is_no_source_of_the_page, what_an_audit_log_cannot_be_is_refused,
+           what_a_keyring_cannot_be_is_refused)

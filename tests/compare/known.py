@@ -12,7 +12,7 @@ KNOWN = [
     (r"", r"words: b'' \| b'there is no endpoint", WORDS),
     (r"", r"header content-type: None \| text/plain", WORDS),
     (r"^GET /v1/job$|^GET /v1///jobs", r"status: 307|header content-type|words", "A redirect has no page"),
-    (r"^GET /(ui/)?$", r"", "there is no web page"),
+    (r"^GET /(ui/)?$", r"", "is another one, of the same addresses"),
     (r"^HEAD", r"status: 405", "is answered where GET is, which Nomad answers 405."),
     (r"^PUT /v1/job/[a-z-]*/summary", r"status: 200.* \| 405", "and so is a method that an endpoint does not have"),
     (r"^PUT /v1/client/metadata", r"status: 405", "is taken wherever POST is"),
