@@ -263,6 +263,7 @@ start_server(struct roles *r, struct err *e)
         .workers = s->num_schedulers.set && s->num_schedulers.v > 0 && s->num_schedulers.v < 1024
                        ? (unsigned)s->num_schedulers.v
                        : 0,
+        .no_workers = s->num_schedulers.set && s->num_schedulers.v == 0,
     };
 
     if (s->bootstrap_expect == 0 && hide_from_strangers(r, e) < 0)

@@ -108,7 +108,8 @@ hello_of_self(struct server *s, const void *ctx)
                                    .region = s->cfg.region,
                                    .datacenter = s->cfg.datacenter,
                                    .build = s->cfg.version,
-                                   .zone = s->cfg.agent->redundancy_zone};
+                                   .zone = s->cfg.agent->redundancy_zone,
+                                   .workers = s->cfg.workers};
     }
     h->seen.v = NULL; /* of the founding */
     h->seen.n = 0;
@@ -201,6 +202,8 @@ member_changed(void *arg, enum swim_change change, const struct server_hello *h)
         tell_event(left ? words[SWIM_LEAVE] : words[change], h);
     if (ours && s->found != NULL && change != SWIM_REAP)
         found_hears(s->found, h, change == SWIM_JOIN || change == SWIM_UPDATE);
+    if (s->members_changed != NULL)
+        s->members_changed(s->leader);
 }
 
 /* Ends the server, when all were asked as often as retry_max says. */
@@ -484,7 +487,8 @@ open_peers(struct server *s, struct loop *loop, const char *dir, struct err *e)
                                      .datacenter = c->datacenter,
                                      .build = c->version,
                                      .zone = c->agent->redundancy_zone,
-                                     .non_voting = c->agent->non_voting_server},
+                                     .non_voting = c->agent->non_voting_server,
+                                     .workers = c->workers},
                             .known = known,
                             .join = c->join,
                             .is_gone = is_gone,

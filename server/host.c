@@ -3,6 +3,7 @@
  * What the rooms of server/ use of the server that they are part of (see host.h): below all of
  * them.
  */
+#include "net/rpc.h"
 #include "server/host_int.h"
 
 #include "common/duration.h"
@@ -25,6 +26,15 @@ server_dialer(const struct server *s, const void *ctx, struct loop *l, const cha
                            .filter = s->cfg.filter,
                            .falls_back = s->cfg.falls_back,
                            .name = mem_printf(ctx, "server.%s.nomad", str_or(region, "global"))};
+}
+
+struct rpc_client *
+server_dial(struct server *s, const void *ctx, const char *addr, struct err *e)
+{
+    const struct str_list one = {(const char *[]){addr}, 1};
+    const struct dialer d = server_dialer(s, ctx, s->loop, s->cfg.region);
+
+    return rpc_dial(&d, &one, e);
 }
 
 const struct env *

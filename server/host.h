@@ -60,7 +60,8 @@ struct server_config {
     const struct agent_server *agent;
     uint64_t state_max;      /* bytes that the state may use; 0: 16 GiB (dev: 1 GiB) */
     uint64_t snapshot_bytes; /* local snapshot after so many bytes of log; 0: 64 MiB */
-    unsigned workers;        /* scheduler workers; 0: default */
+    unsigned workers;        /* scheduler workers; 0: default. Of a server: as many as there are */
+    bool no_workers;         /* there are none */
     /* Tells what no node would run of a valid job; any thread. NULL: nothing. */
     void (*admit)(const void *ctx, const struct job *job, struct str_list *errors);
     /* Whether the caller may see and change what is in a namespace; any thread. NULL: everybody. */
@@ -83,6 +84,8 @@ const struct env *server_env(const struct server *s);
 /* How a server of a region is dialled ("*": of any); the name in it is owned by ctx. */
 struct dialer server_dialer(const struct server *s, const void *ctx, struct loop *l,
                             const char *region);
+/* Returns a connection to another server of this region ("ip:port"); NULL: `e` says why. */
+struct rpc_client *server_dial(struct server *s, const void *ctx, const char *addr, struct err *e);
 /* A snapshot of the state, for state_read_end(); any thread. Nobody reaches the state by another
  * way. */
 struct state_txn *server_read_begin(const struct server *s, const void *ctx);

@@ -20,6 +20,7 @@ struct server {
     struct core *core;
     struct watches *watches;
     struct leader *leader;
+    void (*members_changed)(struct leader *l); /* NULL: not yet */
     struct keys *keys;
     struct jwks *jwks;
     struct keys_fetch *fetch; /* of the wrapping key; NULL: it is not asked for */

@@ -87,6 +87,9 @@ copy_config(struct server *s, const struct server_config *in)
                               &c->wrapping_key};
     for (size_t i = 0; i < ARRAY_LEN(strings); i++)
         *strings[i] = mem_strdup(s, *strings[i]);
+    if (c->no_workers || c->workers == 0)
+        c->workers = c->no_workers ? 0 : leader_workers_default();
+    c->workers = c->workers < WORKERS_MAX ? c->workers : WORKERS_MAX;
     if (c->state_max == 0)
         c->state_max = (uint64_t)(c->dev ? 1 : 16) << 30;
     if (c->snapshot_bytes == 0)
@@ -239,6 +242,7 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     s->forwards = forwards_new(s, loop, s, endpoint_call);
     s->abroad = regions_new(s, loop, s);
     s->leader = leader_new(s);
+    s->members_changed = leader_members_changed;
     s->events = events_new(s, 0, 0);
     core_add_listener(s->core, &events_listener, s->events);
     core_add_listener(s->core, &leader_listener, s->leader);

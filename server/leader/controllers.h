@@ -16,8 +16,10 @@ struct state_txn;
 /* In the order in which they are called: each sees what those before it have made of the entry.
  * What one keeps is l->NAME, a struct NAME of its own. */
 #define CONTROLLERS(X)                                                                             \
-    X(alarm) X(debts) X(evals) X(alive) X(gc) X(drainer) X(periodic) X(deploy) X(replicate)        \
-    X(keyring) X(lock)
+    X(alarm)                                                                                       \
+    X(debts)                                                                                       \
+    X(evals) X(alive) X(gc) X(drainer) X(periodic) X(deploy) X(replicate) X(keyring) X(lock)       \
+        X(lend) X(borrow)
 
 /* A controller's functions; NULL: it has none. */
 struct controller {

@@ -133,7 +133,7 @@ leader_work(struct leader *l)
     if (out.n > 0)
         put_evals(l, out.v, out.n);
     while (!atomic_load(&l->retired) && !test_hook_paused() &&
-           l->n_running < workers_count(l->workers) &&
+           l->n_running < server_cfg(l->s)->workers + borrow_room(l) &&
            (e = broker_dequeue(l->broker, env_mono_ms(l->env), &token)) != NULL)
         run_start(l, e, token);
     int64_t a = broker_next_ms(l->broker), b = blocked_next_ms(l->blocked);

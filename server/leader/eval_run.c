@@ -12,7 +12,10 @@
 #include "server/eval.h"
 #include "server/leader/leader_int.h"
 
-enum { RUN_PREEMPTED_MAX = 1000 }; /* that an evaluation names */
+enum {
+    RUN_PREEMPTED_MAX = 1000, /* that an evaluation names */
+    LENT_HEAVY_BYTES = 64 << 10
+};
 
 static void run_attempt(struct run *r);
 static void run_finish(struct run *r);
@@ -42,7 +45,7 @@ static void
 run_free(struct run *r)
 {
     test_hook_ran(r->l, r->eval->id);
-    state_read_end(r->txn);
+    moment_end(&r->seen);
     run_forget(r);
     talloc_free(r);
 }
@@ -62,7 +65,7 @@ run_end(struct run *r, bool ok)
 {
     struct leader *l = r->l;
 
-    ASSERT(r->gen == l->gen && r->txn == NULL);
+    ASSERT(r->gen == l->gen && r->seen.txn == NULL);
     ASSERT(r->placed || l->n_running > 0);
     l->n_running -= !r->placed;
     if (ok)
@@ -197,9 +200,11 @@ run_scheduled(void *arg)
 {
     struct run *r = arg;
 
+    r->l->n_here -= r->here;
+    r->here = false;
     if (run_stale(r))
         return;
-    ASSERT(r->out != NULL && r->txn == NULL); /* the worker is done with its snapshot */
+    ASSERT(r->out != NULL && r->seen.txn == NULL); /* the worker is done with its snapshot */
     /* from here on it waits for the log alone, however long that takes */
     if (!broker_hold(r->l->broker, r->eval->id, r->token))
         run_drop(r);
@@ -209,49 +214,110 @@ run_scheduled(void *arg)
         run_plan(r);
 }
 
-/* Each placement's share of the time the attempt took. */
-static void
-note_time(struct sched_out *out, int64_t ns)
-{
-    size_t n = out->failed.n + (out->plan ? out->plan->node_allocation.n : 0);
-
-    for (size_t i = 0; i < out->failed.n; i++)
-        out->failed.v[i].v->allocation_time = ns / (int64_t)n;
-    for (size_t i = 0; out->plan != NULL && i < out->plan->node_allocation.n; i++) {
-        struct allocation *a = out->plan->node_allocation.v[i];
-        if (a->create_index == 0 && a->metrics != NULL)
-            a->metrics->allocation_time = ns / (int64_t)n;
-    }
-}
-
 /* Worker thread. */
 static void
 run_work(void *arg)
 {
     struct run *r = arg;
-    struct sched_view_state v;
-    struct rng rng = rng_seed(env_random(r->l->env), env_random(r->l->env));
-    struct sched_in in = {
-        .view = &v.view, .eval = r->eval, .now = env_wall_ns(r->l->env), .rng = &rng};
+    const struct env *env = r->l->env;
+    int64_t took;
 
-    sched_view_init(&v, r->ctx, r->txn, r->nodes, r->quota);
-    r->snapshot_index = v.view.index;
-    int64_t start = env_mono_ns(r->l->env);
-    r->out = sched_attempt(r->ctx, &in);
-    if (r->out->plan != NULL)
-        plan_sort(r->out->plan);
-    int64_t took = env_mono_ns(r->l->env) - start;
+    r->snapshot_index = r->seen.index;
+    r->out = moment_attempt(&r->seen, env, r->ctx, r->eval, env_wall_ns(env), &took);
     r->heavy = took > NS_PER_MS;
-    note_time(r->out, took);
-    state_read_end(TAKE(r->txn));
     if (!server_post_apply(r->l->s, run_scheduled, r))
         run_free(r);
 }
 
-static const struct quota_room *
-run_quota(struct run *r, struct state_txn *t)
+static void
+run_here(struct run *r)
 {
-    return quota_room_of(r->ctx, t, r->l->live, server_cfg(r->l->s)->region, r->eval->namespace);
+    struct leader *l = r->l;
+
+    moment_take(&r->seen, l->s, l->live, r->ctx, r->eval);
+    r->here = workers_submit(l->workers, run_work, r);
+    l->n_here += r->here;
+    if (!r->here) {
+        /* the server is stopping: whoever leads next finds the evaluation in the state */
+        l->n_running--;
+        broker_nack(l->broker, r->eval->id, r->token, env_mono_ms(l->env));
+        run_free(r);
+    }
+}
+
+/* --- what another server made of it --- */
+
+static void
+run_fell_back(void *arg)
+{
+    struct run *r = arg;
+
+    if (run_stale(r))
+        return;
+    if (broker_touch(r->l->broker, r->eval->id, r->token, env_mono_ms(r->l->env)))
+        run_here(r);
+    else
+        run_drop(r);
+}
+
+static void
+run_not_lent(struct run *r)
+{
+    if (!server_post_apply(r->l->s, run_fell_back, r))
+        run_free(r);
+}
+
+static struct sched_out *
+outcome_out(void *ctx, const struct sched_outcome *o)
+{
+    struct sched_out *out = mem_new(ctx, struct sched_out);
+
+    *out = (struct sched_out){.plan = o->plan,
+                              .followups = o->followups,
+                              .failed = o->failed,
+                              .queued = o->queued,
+                              .class_eligibility = o->class_eligibility,
+                              .escaped = o->escaped,
+                              .quota = o->quota,
+                              .more = o->more,
+                              .waits = o->waits,
+                              .annotations = o->annotations,
+                              .deployment_id = o->deployment_id};
+    return out;
+}
+
+/* Worker thread. */
+static void
+run_read(void *arg)
+{
+    struct run *r = arg;
+    struct sched_outcome *o = NULL;
+    struct err e = ERR_INIT;
+    void *obj;
+
+    if (mp_decode(r->ctx, &type_sched_outcome, SLICE(r->lent.v, r->lent.n), BUDGET(ROW_BUDGET),
+                  &obj, &e) == 0)
+        o = obj;
+    if (o == NULL || (o->plan != NULL && !str_eq(o->plan->eval_id, r->eval->id))) {
+        log_warn("sched", "what another server made of an evaluation cannot be read", "eval_id",
+                 r->eval->id, "error", e.text, NULL);
+        run_not_lent(r);
+        return;
+    }
+    r->heavy = r->lent.n > LENT_HEAVY_BYTES;
+    r->out = outcome_out(r->ctx, o);
+    r->snapshot_index = o->index;
+    if (o->plan != NULL)
+        plan_sort(o->plan);
+    if (!server_post_apply(r->l->s, run_scheduled, r))
+        run_free(r);
+}
+
+static void
+run_lent_over(struct run *r, bool came)
+{
+    if (!came || !workers_submit(r->l->workers, run_read, r))
+        run_not_lent(r);
 }
 
 static void
@@ -264,17 +330,13 @@ run_attempt(struct run *r)
     r->ctx = mem_ctx("evaluation");
     r->out = NULL;
     r->attempt++;
-    ASSERT(r->txn == NULL && r->attempt <= sched_attempts(r->eval->type));
-    /* snapshot and table are of the same moment: between two applies */
-    r->txn = server_read_begin(l->s, r->ctx);
-    r->nodes = node_table_copy(r->ctx, l->live->nodes);
-    r->quota = run_quota(r, r->txn);
-    if (!workers_submit(l->workers, run_work, r)) {
-        /* the server is stopping: whoever leads next finds the evaluation in the state */
-        l->n_running--;
-        broker_nack(l->broker, r->eval->id, r->token, env_mono_ms(l->env));
-        run_free(r);
+    ASSERT(r->seen.txn == NULL && r->attempt <= sched_attempts(r->eval->type));
+    if (l->n_here < server_cfg(l->s)->workers || borrow_room(l) == 0) {
+        run_here(r);
+        return;
     }
+    r->lent_index = l->applied;
+    borrow_ask(l, r, run_lent_over);
 }
 
 /* --- plans --- */
@@ -418,7 +480,9 @@ run_verify(struct run *r)
 {
     r->l->plan_busy = true;
     struct state_txn *t = server_read_begin(r->l->s, r->ctx);
-    r->check = plan_check_new(r->ctx, r->l->live, r->out->plan, run_quota(r, t));
+    r->check = plan_check_new(
+        r->ctx, r->l->live, r->out->plan,
+        quota_room_of(r->ctx, t, r->l->live, server_cfg(r->l->s)->region, r->eval->namespace));
     state_read_end(t);
     run_check(r);
 }

@@ -52,8 +52,11 @@ leader_batch(void *arg)
 static void
 on_open(void *arg, struct state_txn *t)
 {
+    struct leader *l = arg;
+
+    l->applied = state_applied(t);
     EACH_ROW(c, on_open)
-        c->on_open(arg, t);
+        c->on_open(l, t);
 }
 
 static void
@@ -74,6 +77,8 @@ on_applied(void *arg, uint64_t index, const struct intent *in, const struct fsm_
 {
     struct leader *l = arg;
 
+    l->applied = index;
+    lend_applied(l);
     if (!res->changed)
         return;
     EACH_ROW(c, on_entry)
@@ -105,6 +110,12 @@ const struct log_listener leader_listener = {
 };
 
 /* --- life --- */
+
+unsigned
+leader_workers_default(void)
+{
+    return workers_default();
+}
 
 struct leader *
 leader_new(struct server *s)
@@ -143,6 +154,7 @@ leader_free(struct leader *l)
     if (l == NULL)
         return;
     workers_free(l->workers);
+    lend_free(l);
     runs_drop(l);
     mem_free(l);
 }

@@ -18,6 +18,8 @@
 
 extern const struct log_listener leader_listener;
 
+/* Returns how many workers a server has that is not told. */
+unsigned leader_workers_default(void);
 /* Loop thread. Starts the worker threads. */
 struct leader *leader_new(struct server *s);
 /* Loop thread: nothing is scheduled any more; all else goes on. */
@@ -41,6 +43,12 @@ void leader_node_gone(struct leader *l, const char *node_id);
 int leader_lock_renew(struct leader *l, const struct sealed_variable *v);
 /* Counts what waits here, as of the last turn of the core; all 0 when this server does not lead. */
 void leader_figures(struct leader *l, struct server_figures *ret);
+/* Makes an attempt for the leader, and answers it (lend.c). */
+struct rpc_call;
+struct sched_attempt_request;
+void leader_lend(struct leader *l, struct rpc_call *call, const struct sched_attempt_request *r);
+/* Other servers are there, or not any more. */
+void leader_members_changed(struct leader *l);
 /* Collects garbage now, without regard to age; `done` on the loop. */
 void leader_gc(struct leader *l, void (*done)(void *arg, uint64_t index), void *arg);
 

@@ -19,6 +19,7 @@
 #include "server/leader/heartbeat.h"
 #include "server/leader/leader.h"
 #include "server/leader/live.h"
+#include "server/leader/moment.h"
 #include "server/leader/plan.h"
 #include "server/leader/worker.h"
 #include "server/limits.h"
@@ -28,6 +29,9 @@ struct run;
 /* Ends the wait of a run for its entry, which is in the log, or will not be: `code` < 0, and `res`
  * NULL unless the FSM refused it. */
 typedef void run_answer_fn(struct run *r, int code, struct fsm_result *res);
+
+/* Loop thread: `came`: r->lent is there; false: nobody took the attempt, or nothing came back. */
+typedef void run_lent_fn(struct run *r, bool came);
 
 /* One evaluation being worked on: snapshot -> worker -> plan queue -> log -> (again) -> status. */
 struct run {
@@ -40,9 +44,11 @@ struct run {
     bool conflicts;           /* some plan was only committed in part */
     void *ctx;                /* of this attempt: owns out */
     bool heavy;               /* it took its time */
-    struct state_txn *txn;
-    struct node_table *nodes;
-    const struct quota_room *quota; /* of the evaluation's namespace; NULL: it has none */
+    bool here;                /* a worker of this server has it */
+    struct moment seen;       /* of this attempt, where it is made here */
+    uint64_t lent_index;      /* where it is not: the last entry that it must see */
+    struct bytes lent;        /* ... and what came back, encoded */
+    run_lent_fn *lent_over;
     uint64_t snapshot_index;
     struct sched_out *out;
     struct plan_check *check;    /* under way */
@@ -78,12 +84,14 @@ struct leader {
     atomic_bool retired;            /* loop thread sets it */
     void (*on_alarm)(void *leader); /* apply thread: on_batch of each row */
 
+    uint64_t applied; /* the last entry that was heard of, leading or not */
     bool leading;
     uint64_t gen; /* counts leaderships: results of an older one are dropped */
     struct broker *broker;
     struct blocked *blocked;
     struct live *live;
-    size_t n_running;  /* runs of this leadership that hold a worker's place */
+    size_t n_running;  /* runs of this leadership that hold a worker's place, here or elsewhere */
+    size_t n_here;     /* attempts that workers of this server have */
     struct run *plans; /* waiting for the applier: by priority, then in order */
     bool plan_busy;
 
@@ -120,6 +128,17 @@ test_hook_ran(struct leader *l, const char *eval_id)
 void run_start(struct leader *l, const struct evaluation *e, uint64_t token);
 /* Drops the runs that wait in the plan queue. */
 void runs_drop(struct leader *l);
+
+/* --- workers of other servers (borrow.c, lend.c) --- */
+/* Any thread: how many there are. */
+size_t borrow_room(const struct leader *l);
+/* Another server is to make the attempt; over() comes once. */
+void borrow_ask(struct leader *l, struct run *r, run_lent_fn *over);
+/* Apply thread: an entry more. */
+void lend_applied(struct leader *l);
+/* Loop thread, when no other thread runs: what was lent and did not come to its end. */
+void lend_free(struct leader *l);
+
 /* Hands out what is ready, cancels what is superfluous, sets the alarm. */
 void leader_work(struct leader *l);
 

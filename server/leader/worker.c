@@ -47,8 +47,8 @@ worker_main(void *arg)
     return NULL;
 }
 
-static unsigned
-default_count(void)
+unsigned
+workers_default(void)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -63,7 +63,7 @@ workers_start(const void *ctx, unsigned n)
 
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->more, NULL);
-    n = n ? n : default_count();
+    n = n > 0 ? n : 1; /* they do more than to schedule */
     n = n > WORKERS_MAX ? WORKERS_MAX : n;
     /* signals are the loop's */
     sigfillset(&all);
@@ -73,12 +73,6 @@ workers_start(const void *ctx, unsigned n)
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     ASSERT(w->n > 0);
     return w;
-}
-
-unsigned
-workers_count(const struct workers *w)
-{
-    return w->n;
 }
 
 bool

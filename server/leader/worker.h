@@ -13,9 +13,9 @@
 
 struct workers;
 
-/* `n` 0: one per two processors, at least one. */
+/* Returns how many a server has that is not told: one per two processors, at least one. */
+unsigned workers_default(void);
 struct workers *workers_start(const void *ctx, unsigned n);
-unsigned workers_count(const struct workers *w);
 /* Any thread. False: stopping, or the queue is full. */
 bool workers_submit(struct workers *w, void (*fn)(void *arg), void *arg);
 /* Runs what is queued, joins; further submits are refused until workers_free(), when no thread may

@@ -7,6 +7,7 @@
 #include "common/str.h"
 #include "server/call/method.h"
 #include "server/core/core.h"
+#include "server/leader/leader.h"
 
 /* --- other servers --- */
 
@@ -43,6 +44,12 @@ call_server_sync(void *arg, struct rpc_call *call, const void *p)
         rpc_fail(call, &e);
     else
         rpc_reply(call, resp);
+}
+
+void
+call_sched_attempt(void *arg, struct rpc_call *call, const void *p)
+{
+    leader_lend(server_leader(arg), call, p);
 }
 
 static void
