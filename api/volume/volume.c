@@ -162,3 +162,30 @@ volume_may_be(const struct volume_request *want, const char *name)
 
     return want->per_alloc ? str_prefix(name, source) && name[n] == '[' : str_eq(name, source);
 }
+
+bool
+volume_written(const struct task_group *tg)
+{
+    for (size_t i = 0; i < tg->volumes.n; i++)
+        if (!tg->volumes.v[i].v->read_only)
+            return true;
+    return false;
+}
+
+bool
+volume_clash(const struct task_group *a, const char *a_name, const struct task_group *b,
+             const char *b_name)
+{
+    auto_mem void *tmp = mem_ctx("writers");
+    bool found = false;
+
+    for (size_t i = 0; i < a->volumes.n && !found; i++)
+        for (size_t k = 0; k < b->volumes.n && !found; k++) {
+            const struct volume_request *v = a->volumes.v[i].v, *o = b->volumes.v[k].v;
+            bool alone = str_eq(v->access_mode, VOLUME_SINGLE_WRITER) ||
+                         str_eq(o->access_mode, VOLUME_SINGLE_WRITER);
+            found = alone && !v->read_only && !o->read_only &&
+                    str_eq(volume_source(tmp, v, a_name), volume_source(tmp, o, b_name));
+        }
+    return found;
+}

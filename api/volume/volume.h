@@ -43,5 +43,11 @@ const char *volume_source(const void *ctx, const struct volume_request *want,
                           const char *alloc_name);
 /* Says whether the request is for a volume of that name, of whichever allocation (per_alloc). */
 bool volume_may_be(const struct volume_request *want, const char *name);
+/* Says whether an allocation of the group writes to a volume. */
+bool volume_written(const struct task_group *tg);
+/* Says whether allocations of two groups, by their names, may not run on one node at the same time:
+ * both write to a volume, and one of them wants to write to it alone. */
+bool volume_clash(const struct task_group *a, const char *a_name, const struct task_group *b,
+                  const char *b_name);
 
 #endif

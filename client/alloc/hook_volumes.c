@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one writer of a volume: an allocation whose group mounts a volume with the access mode
- * single-node-single-writer, to write, starts when no other allocation of this node that writes to
- * the volume has a task any more, whatever the servers believed when they placed it.
+ * The one writer of a volume (access mode single-node-single-writer). Two allocations of this node
+ * that write to a volume, either of them alone, never have tasks at the same time: the second waits
+ * before its first task, whatever the servers believed when they placed both.
  */
 #include "api/terms.h"
 #include "api/volume/volume.h"
@@ -18,18 +18,9 @@ struct volumes_hook {
 };
 
 static bool
-hook_volumes_alone(const struct volume_request *v)
-{
-    return !v->read_only && str_eq(v->access_mode, VOLUME_SINGLE_WRITER);
-}
-
-static bool
 hook_volumes_wanted(const struct alloc_runner *ar)
 {
-    for (size_t i = 0; i < ar->a.tg->volumes.n; i++)
-        if (hook_volumes_alone(ar->a.tg->volumes.v[i].v))
-            return true;
-    return false;
+    return volume_written(ar->a.tg);
 }
 
 /* Says whether a task of it may have the volume mounted. */
@@ -47,22 +38,11 @@ hook_volumes_holds(const struct alloc_runner *other)
 static const struct alloc_runner *
 hook_volumes_writer(const struct alloc_runner *ar)
 {
-    auto_mem void *tmp = mem_ctx("writer");
-    const char *name = ar->a.rec->alloc->name;
     const struct alloc_runner *found = NULL;
     ALLOCS_EACH (ar->in, other)
-        for (size_t i = 0; !found && other != ar && i < ar->a.tg->volumes.n; i++) {
-            const struct volume_request *v = ar->a.tg->volumes.v[i].v;
-            if (!hook_volumes_alone(v))
-                continue;
-            for (size_t k = 0; k < other->a.tg->volumes.n; k++) {
-                const struct volume_request *o = other->a.tg->volumes.v[k].v;
-                if (!o->read_only && hook_volumes_holds(other) &&
-                    str_eq(volume_source(tmp, o, other->a.rec->alloc->name),
-                           volume_source(tmp, v, name)))
-                    found = other;
-            }
-        }
+        if (!found && other != ar && hook_volumes_holds(other) &&
+            volume_clash(ar->a.tg, ar->a.rec->alloc->name, other->a.tg, other->a.rec->alloc->name))
+            found = other;
     return found;
 }
 

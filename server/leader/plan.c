@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "api/terms.h"
+#include "api/volume/volume.h"
 #include "common/mem.h"
 #include "server/limits.h"
 #include "server/sched/device.h"
@@ -156,6 +157,46 @@ names_ports(const struct allocation *a)
     return false;
 }
 
+/* Returns the group of a placement that writes to volumes; NULL: to none. */
+static const struct task_group *
+writing_group(const struct plan_check *v, const struct allocation *a)
+{
+    const struct job *j = v->plan->job;
+    const struct task_group *tg =
+        j != NULL && str_eq(a->job_id, j->id) && str_eq(a->namespace, j->namespace)
+            ? job_group(j, a->task_group)
+            : NULL;
+
+    return tg != NULL && volume_written(tg) ? tg : NULL;
+}
+
+/* Looks for one that the placement may not write to a volume beside: an allocation of the node that
+ * holds something, or an earlier placement of the plan. */
+static const char *
+volume_check_writers(struct plan_check *v, const struct span *s, const struct part *p)
+{
+    auto_mem void *tmp = mem_ctx("writers");
+    const struct task_group *tg = writing_group(v, p->a), *other;
+    struct state_iter *it = state_allocs_by_node(v->txn, tmp, p->a->node_id);
+    const char *found = NULL;
+
+    for (struct allocation *a; (a = state_next(it, tmp)) != NULL;) {
+        if (found != NULL || alloc_client_terminal(a) || str_eq(a->id, p->a->id) ||
+            stopped_here(v, s, a->id))
+            continue;
+        const struct job *j = state_alloc_job(v->txn, a);
+        other = j != NULL ? job_group(j, a->task_group) : NULL;
+        if (other != NULL && volume_clash(tg, p->a->name, other, a->name))
+            found = a->id;
+    }
+    for (size_t i = s->from; i < s->to && &v->v[i] != p && found == NULL; i++) {
+        other = v->v[i].stop || v->v[i].dropped ? NULL : writing_group(v, v->v[i].a);
+        if (other != NULL && volume_clash(tg, p->a->name, other, v->v[i].a->name))
+            found = v->v[i].a->id;
+    }
+    return found != NULL ? mem_printf(v->ctx, "a volume has a writer, %s", found) : NULL;
+}
+
 static bool
 take_cores(uint64_t *used, const struct allocation *a)
 {
@@ -175,7 +216,8 @@ take_cores(uint64_t *used, const struct allocation *a)
     return ok;
 }
 
-/* Ports, cores and devices, exactly: against every allocation that holds something on the node. */
+/* Ports, cores, devices and volumes, exactly: against every allocation that holds something on the
+ * node. */
 static const char *
 exact_check(struct plan_check *v, const struct span *s, const struct node *n)
 {
@@ -203,6 +245,9 @@ exact_check(struct plan_check *v, const struct span *s, const struct node *n)
             return "cores";
         if (!device_take(tmp, &devices, p->a))
             return "device oversubscribed";
+        clash = writing_group(v, p->a) != NULL ? volume_check_writers(v, s, p) : NULL;
+        if (clash != NULL)
+            return clash;
     }
     return NULL;
 }
@@ -230,7 +275,8 @@ fit_check(struct plan_check *v, const struct span *s, uint32_t row)
             sign = -1;
         } else {
             u = resources_of_alloc(p->a);
-            exact |= names_ports(p->a) || names_cores(p->a) || device_named(p->a);
+            exact |= names_ports(p->a) || names_cores(p->a) || device_named(p->a) ||
+                     writing_group(v, p->a) != NULL;
         }
         used.cpu += sign * u.cpu;
         used.mem += sign * u.mem;

@@ -39,44 +39,32 @@ each_held(struct select *s, uint32_t row, void (*fn)(void *arg, const struct all
 struct writers {
     struct select *s;
     const struct group *g;
-    const void *ctx;
     bool found;
 };
 
-/* Says whether an allocation writes to a volume that the group wants to write to alone. */
 static void
 held_volumes(void *arg, const struct allocation *a)
 {
     struct writers *w = arg;
     const struct job *j = a->job;
 
-    if (w->found || !str_eq(a->namespace, w->s->job->namespace))
+    if (w->found)
         return;
     if (j == NULL || j->task_groups.n == 0) /* one of this plan, or of a version that is gone */
-        j = str_eq(a->job_id, w->s->job->id)
+        j = str_eq(a->job_id, w->s->job->id) && str_eq(a->namespace, w->s->job->namespace)
                 ? w->s->job
                 : w->s->view->ops->job(w->s->view, a->namespace, a->job_id);
     const struct task_group *tg = j != NULL ? job_group(j, a->task_group) : NULL;
-    for (size_t i = 0; tg != NULL && i < tg->volumes.n; i++)
-        for (size_t k = 0; k < w->g->tg->volumes.n; k++) {
-            const struct volume_request *o = tg->volumes.v[i].v, *v = w->g->tg->volumes.v[k].v;
-            w->found |=
-                str_eq(v->access_mode, VOLUME_SINGLE_WRITER) && !v->read_only && !o->read_only &&
-                str_eq(volume_source(w->ctx, o, a->name), volume_source(w->ctx, v, w->g->name));
-        }
+    w->found = tg != NULL && volume_clash(w->g->tg, w->g->name, tg, a->name);
 }
 
 bool
 grant_volumes(struct select *s, const struct group *g, uint32_t row)
 {
-    auto_mem void *tmp = mem_ctx("writers");
-    struct writers w = {s, g, tmp, false};
+    struct writers w = {s, g, false};
 
-    for (size_t k = 0; k < g->tg->volumes.n; k++)
-        if (str_eq(g->tg->volumes.v[k].v->access_mode, VOLUME_SINGLE_WRITER)) {
-            each_held(s, row, held_volumes, &w);
-            break;
-        }
+    if (volume_written(g->tg))
+        each_held(s, row, held_volumes, &w);
     return !w.found;
 }
 

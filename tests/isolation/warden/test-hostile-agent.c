@@ -557,6 +557,12 @@ enum want {
     W_WORK_DIR,
     W_SEAL_UP,
     W_SEAL_MANY,
+    W_DEVICE,
+    W_DEVICE_UP,
+    W_VOLUME,
+    W_VOLUME_PATH,
+    W_VOLUME_UP,
+    W_VOLUME_MADE,
     W_NONE
 };
 
@@ -621,6 +627,16 @@ want_more(struct rig *r, struct launch_spec *s, enum want w)
         *(w == W_LIMIT ? &s->limits->memory_max : &s->isolation->nofile) =
             w == W_LIMIT ? -1 : INT64_MAX;
         break;
+    case W_VOLUME:
+    case W_VOLUME_PATH:
+    case W_VOLUME_UP:
+    case W_VOLUME_MADE:
+        want_mount(s, NULL, "/local/m");
+        s->mounts.v[0]->volume = w == W_VOLUME        ? "etc"
+                                 : w == W_VOLUME_PATH ? "/etc"
+                                 : w == W_VOLUME_UP   ? "../alloc"
+                                                      : ids[0];
+        break;
     default:
         ck_abort_msg("no such wish");
     }
@@ -655,6 +671,8 @@ want_plain(struct launch_spec *s, enum want w)
     case W_SECRETS: s->secrets_mb = INT64_MAX; break;
     case W_SIGNAL: s->kill_signal = 1000; break;
     case W_HOSTNAME: s->hostname = "../../../../../../../../../../../../../../../../../../../../../.."; break;
+    case W_DEVICE: list_add(s, s->devices, "/dev/mem"); break;
+    case W_DEVICE_UP: list_add(s, s->devices, "/dev/../etc/shadow"); break;
     case W_WORK_DIR: s->work_dir = "/proc/self/fd/3"; break;
     default:
         return false;

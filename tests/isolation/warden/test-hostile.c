@@ -24,6 +24,7 @@
 #include "common/str.h"
 #include "common/uuid.h"
 #include "isolation/launch/plan.h"
+#include "isolation/launch/policy.h"
 #include "isolation/launch/proto.h"
 #include "isolation/launch/record.h"
 #include "tests/isolation/rig.h"
@@ -316,5 +317,78 @@ START_TEST(many_tasks)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("hostile", 60, replaced, removed_meanwhile, linked, wide,
-                   shims_without_descriptors, many_tasks)
+static int
+volume(struct rig *r, bool make, const char *why)
+{
+    const struct warden_volume v = {.id = rig_id, .mode = 0700, .uid = NOBODY, .gid = NOBODY};
+    struct got g = {0};
+    if (make)
+        warden_volume_make(r->client, &v, rig_got, &g);
+    else
+        warden_volume_remove(r->client, &v, rig_got, &g);
+    rig_wait(r, &g);
+    if (why != NULL)
+        ck_assert_msg(strstr(g.err.text, why) != NULL, "%s", g.err.text);
+    int code = g.err.code;
+    got_free(&g);
+    return code;
+}
+
+/* Something in the place of a volume's directory, or of the directory of all: nothing elsewhere is
+ * given away or removed. */
+START_TEST(volumes_are_in_their_place)
+{
+    TEST_NEED("root");
+    struct rig r;
+    struct err e = ERR_INIT;
+    struct stat st;
+    rig_start(&r, 0);
+    ck_assert_int_ne(volume(&r, true, "no directory for volumes"), 0);
+    const char *top = mem_printf(r.ctx, "%s/data/volumes", r.dir);
+    const char *at = mem_printf(r.ctx, "%s/%s", top, rig_id);
+    const char *away = mem_printf(r.ctx, "%s/away", r.dir);
+    const char *inside = mem_printf(r.ctx, "%s/x", away);
+    r.policy.host_volumes_dir = top;
+    rig_kill(&r, SIGUSR1);
+    ck_assert_msg(policy_compile(&r.policy, r.policy_path, &e) == 0, "%s", e.text);
+    rig_spawn(&r);
+    warden_client_free(r.client);
+    r.client = warden_client_new(r.ctx, r.socket);
+    rig_connect(&r);
+
+    ck_assert_int_eq(volume(&r, true, NULL), 0);
+    ck_assert_int_eq(stat(at, &st), 0);
+    ck_assert(st.st_uid == NOBODY && (st.st_mode & 07777) == 0700);
+    ck_assert_int_eq(volume(&r, false, NULL), 0);
+    ck_assert_int_lt(stat(at, &st), 0);
+    ck_assert_int_eq(volume(&r, false, NULL), 0); /* once more */
+
+    ck_assert_int_eq(mkdir(away, 0755), 0);
+    ck_assert_int_eq(file_write_atomic(AT_FDCWD, inside, "x", 1, 0600), 0);
+    ck_assert_int_eq(symlink(away, at), 0);
+    ck_assert_int_ne(volume(&r, true, NULL), 0);
+    ck_assert_int_eq(volume(&r, false, NULL), 0); /* the link, and not what it leads to */
+    ck_assert_int_lt(lstat(at, &st), 0);
+    ck_assert_int_eq(mkfifo(at, 0600), 0);
+    ck_assert_int_ne(volume(&r, true, NULL), 0);
+    ck_assert_int_eq(unlink(at), 0);
+    ck_assert_int_eq(volume(&r, true, NULL), 0);
+    ck_assert_int_eq(symlink(away, mem_printf(r.ctx, "%s/link", at)), 0);
+    ck_assert_int_eq(volume(&r, false, NULL), 0);
+
+    ck_assert_int_eq(rename(top, mem_printf(r.ctx, "%s-was", top)), 0);
+    ck_assert_int_eq(symlink(away, top), 0);
+    ck_assert_int_eq(mkdir(mem_printf(r.ctx, "%s/%s", away, rig_id), 0700), 0);
+    ck_assert_int_ne(volume(&r, true, "open the directory of volumes"), 0);
+    ck_assert_int_ne(volume(&r, false, "open the directory of volumes"), 0);
+    ck_assert_int_eq(stat(mem_printf(r.ctx, "%s/%s", away, rig_id), &st), 0);
+    ck_assert_int_eq(st.st_uid, 0);
+    ck_assert_int_eq(stat(inside, &st), 0);
+    ck_assert_int_eq(stat(away, &st), 0);
+    ck_assert_int_eq(st.st_uid, 0);
+    rig_stop(&r);
+}
+END_TEST
+
+TEST_SUITE_TIMEOUT("hostile", 60, replaced, volumes_are_in_their_place, removed_meanwhile, linked,
+                   wide, shims_without_descriptors, many_tasks)

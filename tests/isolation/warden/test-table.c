@@ -413,6 +413,31 @@ START_TEST(closes_on_hostile_commands)
     hostile_request(
         &r, &(struct warden_request){
                 .op = WARDEN_DISK_MOVE, .alloc_id = rig_id, .tasks = TASKS_WEB, .from = rig_id});
+    struct warden_volume volumes[] = {
+        {.id = NULL},
+        {.id = ""},
+        {.id = "."},
+        {.id = "../x"},
+        {.id = "01234567-89ab-cdef-0123-456789abcde/"},
+        {.id = rig_id, .mode = 04777},
+        {.id = rig_id, .mode = -1},
+        {.id = rig_id, .uid = -1},
+        {.id = rig_id, .uid = INT64_C(1) << 31},
+        {.id = rig_id, .gid = INT64_C(1) << 32},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(volumes); i++) {
+        hostile_request(&r,
+                        &(struct warden_request){.op = WARDEN_VOLUME_MAKE, .volume = &volumes[i]});
+        hostile_request(
+            &r, &(struct warden_request){.op = WARDEN_VOLUME_REMOVE, .volume = &volumes[i]});
+    }
+    struct warden_volume good = {.id = rig_id};
+    hostile_request(&r, &(struct warden_request){.op = WARDEN_VOLUME_MAKE});
+    hostile_request(&r, &(struct warden_request){
+                            .op = WARDEN_VOLUME_MAKE, .volume = &good, .alloc_id = rig_id});
+    hostile_request(
+        &r, &(struct warden_request){
+                .op = WARDEN_KILL, .alloc_id = rig_id, .task_name = "web", .volume = &good});
     const char *no_name[] = {""}, *some[] = {"/bin/true"}, *no_env[] = {"x"};
     struct exec_request nothing = {.tty = true}, empty = {.command = {no_name, 1}},
                         env = {.command = {some, 1}, .env = {no_env, 1}},

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/volume/volume.h"
 #include "common/duration.h"
 #include "server/leader/deploy_step.h"
 #include "server/leader/gc.h"
@@ -247,6 +248,118 @@ START_TEST(ports_collide)
     ck_assert_uint_eq(placed(w), 0);
     ck_assert_str_eq(w->verdict.why, "reserved port collision http=80");
     world_free(w);
+}
+END_TEST
+
+static void
+give(struct world *w, struct allocation *a, const char *id)
+{
+    struct allocated_device_resource *d = mem_new(w, struct allocated_device_resource);
+
+    d->vendor = "acme";
+    d->type = "gpu";
+    d->name = "one";
+    list_add(w, d->device_ids, id);
+    list_add(w, a->allocated_resources->tasks.v[0].v->devices, d);
+}
+
+/* Two leaders, or two workers, gave the same instance to two allocations. */
+START_TEST(devices_collide)
+{
+    struct world *w = world_new();
+    struct allocation *a = alloc_of(w, "a1", "n1", 1, 0), *b = alloc_of(w, "a2", "n1", 1, 0);
+
+    add_node(w, "n1", NODE_READY);
+    give(w, a, "0");
+    give(w, b, "1");
+    place(w, a);
+    place(w, b);
+    verify(w);
+    ck_assert_uint_eq(placed(w), 2);
+    give(w, b, "0");
+    verify(w);
+    ck_assert_uint_eq(placed(w), 0);
+    ck_assert_str_eq(w->verdict.why, "device oversubscribed");
+    world_free(w);
+}
+END_TEST
+
+static struct job *
+writer_job(struct world *w, const char *ns, const char *mode, bool read_only)
+{
+    struct job *j = mem_new(w, struct job);
+    struct task_group *tg = mem_new(w, struct task_group);
+    struct volume_request *v = mem_new(w, struct volume_request);
+
+    j->id = "job";
+    j->namespace = ns;
+    tg->name = "web";
+    v->type = "host";
+    v->source = "data";
+    v->access_mode = mode;
+    v->read_only = read_only;
+    map_put(w, tg->volumes, "v")->v = v;
+    list_add(w, j->task_groups, tg);
+    return j;
+}
+
+static struct allocation *
+writer(struct world *w, const char *id, const char *ns)
+{
+    struct allocation *a = alloc_of(w, id, "n1", 1, 0);
+
+    a->namespace = ns;
+    a->task_group = "web";
+    a->name = mem_printf(w, "%s.web[0]", id);
+    return a;
+}
+
+/* A group that wants to write to a volume alone does, also where others do not want to. */
+START_TEST(writers_collide)
+{
+    static const char *const many = VOLUME_MULTI_WRITER, *const one = VOLUME_SINGLE_WRITER;
+    static const struct {
+        const char *has, *wants, *ns;
+        bool reads, same_plan, stops, placed;
+    } rows[] = {
+        {one, one, NS_DEFAULT, false, false, false, false},
+        {one, many, NS_DEFAULT, false, false, false, false},
+        {many, one, NS_DEFAULT, false, false, false, false},
+        {many, many, NS_DEFAULT, false, false, false, true},
+        {one, one, "other", false, false, false, false},
+        {one, one, NS_DEFAULT, true, false, false, true},
+        {one, one, NS_DEFAULT, false, false, true, true},
+        {one, one, NS_DEFAULT, false, true, false, false},
+        {many, many, NS_DEFAULT, false, true, false, true},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct world *w = world_new();
+        struct allocation *old = writer(w, "old", rows[i].ns);
+        add_node(w, "n1", NODE_READY);
+        w->plan.job = writer_job(w, NS_DEFAULT, rows[i].wants, rows[i].reads);
+        if (rows[i].same_plan) {
+            place(w, old);
+        } else {
+            auto_mem void *tmp = mem_ctx("write");
+            struct state_txn *t = state_write_begin(w->state, tmp);
+            struct job *j = writer_job(w, rows[i].ns, rows[i].has, false);
+            j->job_modify_index = j->modify_index = ++w->index;
+            state_put(t, w->index, JOB_VERSIONS, j);
+            old->client_status = ALLOC_RUNNING;
+            state_put_alloc(t, ++w->index, old, j->job_modify_index);
+            state_commit(t);
+            live_alloc(w->live, old, w->index);
+        }
+        if (rows[i].stops)
+            stop(w, old, DESC_NOT_NEEDED);
+        place(w, writer(w, "new", NS_DEFAULT));
+        verify(w);
+        ck_assert_msg((placed(w) > 0) == rows[i].placed, "row %zu: %s", i, w->verdict.why);
+        if (!rows[i].placed)
+            ck_assert_ptr_nonnull(strstr(w->verdict.why, "a volume has a writer, "));
+        world_free(w);
+    }
 }
 END_TEST
 
@@ -524,5 +637,6 @@ END_TEST
 
 TEST_SUITE("plan", a_lost_canary_is_in_the_way_of_no_promotion, fits_whole,
            a_quota_has_no_room_for_both, part_of_the_nodes, stop_makes_room, ports_collide,
-           status_of_nodes, update_is_tied, current_snapshot_is_trusted, parts_of_a_plan,
-           rejections_cost_what_they_are, live_follows, garbage)
+           devices_collide, writers_collide, status_of_nodes, update_is_tied,
+           current_snapshot_is_trusted, parts_of_a_plan, rejections_cost_what_they_are,
+           live_follows, garbage)
