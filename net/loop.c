@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "common/duration.h"
 #include "common/mem.h"
 #include "net/limits.h"
 #include "net/loop_int.h"
@@ -224,9 +225,10 @@ timer_start(struct loop *l, int64_t delay_ms, loop_fn *fn, void *arg)
         soon_add(t, x);
         return x;
     }
-    /* the cached time may be old when a callback ran long: the timer would fire early */
+    /* The loop's time was cached before its callbacks ran, and has no part of a millisecond: by it
+     * the timer would fire early. */
     uv_update_time(t->clock.loop);
-    x->due_ms = (int64_t)uv_now(t->clock.loop) + delay_ms;
+    x->due_ms = (clock_mono_ns() + NS_PER_MS - 1) / NS_PER_MS + delay_ms;
     if (t->n == t->cap) {
         t->cap = t->cap > 0 ? t->cap * 2 : 16;
         t->heap = realloc(t->heap, t->cap * sizeof(*t->heap));

@@ -139,6 +139,24 @@ START_TEST(what_a_late_timer_sets_is_seen_at_once)
 }
 END_TEST
 
+/* A timer is never early, by no part of a millisecond: who finds nothing due then waits for ever. */
+START_TEST(timers_are_never_early)
+{
+    struct loop *l = loop_new();
+    for (int i = 0; i < 200; i++) {
+        bool done = false;
+        int64_t from = clock_mono_ns(), until = from + i % 20 * 50000;
+        while (clock_mono_ns() < until)
+            ;
+        from = clock_mono_ns();
+        timer_start(l, 1 + i % 3, set, &done);
+        ck_assert(loop_run_until(l, &done, 20000));
+        ck_assert_int_ge(clock_mono_ns() - from, (1 + i % 3) * 1000000);
+    }
+    loop_free(l);
+}
+END_TEST
+
 START_TEST(run_until_gives_up)
 {
     struct loop *l = loop_new();
@@ -392,6 +410,7 @@ main(void)
     tcase_add_test(tc, posts_left_are_run_by_free);
     tcase_add_test(tc, timers_fire_in_order_and_stop);
     tcase_add_test(tc, what_a_late_timer_sets_is_seen_at_once);
+    tcase_add_test(tc, timers_are_never_early);
     tcase_add_test(tc, run_until_gives_up);
     tcase_add_test(tc, watches_tell_of_readable_fds);
     tcase_add_test(tc, work_runs_elsewhere);
