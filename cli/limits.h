@@ -25,6 +25,9 @@ enum {
     JOBFILE_GLOB_MAX = 10000,    /* files that fileset() finds */
     JOBFILE_GLOB_DEPTH_MAX = 32, /* directories it goes down */
     DISPATCH_INPUT_MAX = 1 << 20, /* bytes of the input of job dispatch; the servers take fewer */
+    TOP_ROWS_MAX = 20000,         /* rows of a view of top */
+    TOP_STATS_MAX = 128,          /* nodes and allocations whose figures top keeps */
+    TOP_LOG_TAIL = 64 << 10,      /* bytes of the end of a log that top shows */
     COMPLETE_IDS_MAX = 100,       /* identifiers that completion asks for */
     COMPLETE_LINE_MAX = 64 << 10, /* bytes of a command line that is completed */
     COMPLETE_WORDS_MAX = 256,     /* words of it */
