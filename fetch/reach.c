@@ -94,8 +94,10 @@ address_of(const struct sockaddr *sa, struct address *ret)
     }
     if (sa->sa_family != AF_INET6)
         return false;
+    static const uint8_t nat64[12] = {0, 0x64, 0xff, 0x9b};
     ret->port = ntohs(s6->sin6_port);
-    ret->v4 = IN6_IS_ADDR_V4MAPPED(&s6->sin6_addr);
+    ret->v4 = IN6_IS_ADDR_V4MAPPED(&s6->sin6_addr) ||
+              memcmp(s6->sin6_addr.s6_addr, nat64, sizeof(nat64)) == 0;
     memcpy(ret->bytes, s6->sin6_addr.s6_addr + (ret->v4 ? 12 : 0), ret->v4 ? 4 : 16);
     return true;
 }
@@ -128,6 +130,12 @@ rules_match(const struct str_list *rules, const struct address *a)
     return false;
 }
 
+static bool
+rules_match_any(const char *const *v, size_t n, const struct address *a)
+{
+    return rules_match(&(const struct str_list){(const char **)(uintptr_t)v, n}, a);
+}
+
 int
 reach_address(const struct artifact_policy *p, const struct sockaddr *sa, struct reach_name *name,
               struct err *e)
@@ -136,16 +144,25 @@ reach_address(const struct artifact_policy *p, const struct sockaddr *sa, struct
     static const char *const never[] = {"169.254.0.0/16",  "224.0.0.0/3",    "fe80::/10",
                                         "ff00::/8",        "fd00:ec2::/112", "fd20:ce::/112",
                                         "100.100.100.200", "168.63.129.16"};
-    const struct str_list list = {(const char **)(uintptr_t)never, ARRAY_LEN(never)};
+    /* the host itself, and its networks */
+    static const char *const private[] = {"127.0.0.0/8",    "10.0.0.0/8",     "172.16.0.0/12",
+                                          "192.168.0.0/16", "100.64.0.0/10",  "198.18.0.0/15",
+                                          "0.0.0.0/8",      "192.0.0.0/24",   "::/96",
+                                          "fc00::/7",       "64:ff9b:1::/48", "fec0::/10"};
     struct address a;
     name->text[0] = '\0';
     if (!address_of(sa, &a))
         return err_set(e, -ERR_POLICY, "the host has no address of the internet");
     (void)inet_ntop(a.v4 ? AF_INET : AF_INET6, a.bytes, name->text, sizeof(name->text));
-    if (rules_match(&list, &a))
+    if (rules_match_any(never, ARRAY_LEN(never), &a))
         return err_set(e, -ERR_POLICY,
                        "the address %s is not for artifacts: it is that of a "
                        "metadata service, or link-local",
+                       name->text);
+    if ((p == NULL || p->allow.n == 0) && rules_match_any(private, ARRAY_LEN(private), &a))
+        return err_set(e, -ERR_POLICY,
+                       "the address %s is of this host or of a private network: where its operator "
+                       "lets artifacts come from there, client.artifact.policy.allow has it",
                        name->text);
     if (p == NULL ||
         (!rules_match(&p->deny, &a) && (p->allow.n == 0 || rules_match(&p->allow, &a))))

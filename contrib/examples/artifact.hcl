@@ -1,5 +1,7 @@
 # A file from the network, checked and put into the task's directory before it starts. Serve one first:
 #   printf 'hello\n' >/tmp/hello.txt && python3 -m http.server -d /tmp -b 127.0.0.1 8000
+# An agent lets artifacts come from its own host when its operator says so:
+#   client { artifact { policy { allow = ["127.0.0.1"] } } }, a line for each bracket
 variable "source" {
   type    = string
   default = "http://127.0.0.1:8000/hello.txt"
