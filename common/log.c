@@ -53,6 +53,12 @@ log_set_level(enum log_level level)
     level_now = (int)level;
 }
 
+bool
+log_wants(enum log_level level)
+{
+    return (int)level >= level_now || (int)level >= tap_level;
+}
+
 const char *
 log_u64(char out[LOG_NUM], uint64_t v)
 {

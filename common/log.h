@@ -32,6 +32,8 @@ void log_setup(enum log_level level, bool json, int fd);
  * (MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, PADDOCK_ROOM, and PADDOCK_<KEY> per pair:
  * PADDOCK_ALLOC_ID), unless JSON is asked for. Without log_setup: text of level info to stderr. */
 void log_set_level(enum log_level level);
+/* Says whether a line of the level is taken by anybody now. */
+bool log_wants(enum log_level level);
 
 /* Somebody else who gets lines, each whole and with its line break, of its own level and form
  * whatever the others have. fn() comes on any thread, within the log: it must be short, and log

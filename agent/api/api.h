@@ -87,6 +87,8 @@ struct request {
      * of the caller's); NULL: there is none. */
     const struct route *(*route_of)(struct request *probe, enum http_method m, const char *path);
     struct audit_entry *line; /* of the audit log; NULL: there is none to write */
+    const char *told_path;    /* for the agent's own log; NULL: nobody reads such lines */
+    int64_t began_ns;         /* monotonic, where there is told_path */
     const char *stream_type; /* content type of a body that is streamed */
     void *user;
 };
@@ -200,8 +202,8 @@ extern const struct route routes_test[];
 bool route_later(struct request *a, unsigned verb);
 /* The same without an answer; `what` is not there, NULL: Enterprise. */
 bool route_is_later(const struct request *a, unsigned verb, const char **what);
-/* agent/api/record.c. Begins the line of the audit log, if there is to be one. False: answered 503,
- * since it has no room. */
+/* agent/api/record.c. Begins the lines of the request in both logs, if there are to be any. False:
+ * answered 503, since the audit log has no room. */
 bool record_begin(struct request *a);
 void record_target(struct request *a); /* namespace and region, once they are read */
 void record_accessor(struct request *a, const char *accessor);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP API: the line that a request leaves in the audit log. Secrets are in headers, bodies and
- * parameters, and none of these comes into it.
+ * HTTP API: the line that a request leaves in the audit log, and the one in the agent's own log
+ * for who reads its level DEBUG. Secrets are in headers, bodies and parameters, and none of these
+ * comes into either.
  */
 #include "agent/api/api.h"
 #include "api/terms.h"
 #include "common/clock.h"
+#include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
 
@@ -15,6 +17,12 @@ record_answer(void *arg, int status, struct err *e)
     struct request *a = arg;
     struct audit_entry *line = a->line;
 
+    if (a->told_path != NULL)
+        log_debug("http", "request answered", "method", http_method_name(a->req->method), "path",
+                  a->told_path, "status", LOG_I64(status), "took",
+                  LOG_DUR(clock_mono_ns() - a->began_ns), NULL);
+    if (line == NULL)
+        return true;
     line->time = clock_wall_ns();
     line->status = status;
     if (str_empty(line->object))
@@ -28,6 +36,12 @@ record_begin(struct request *a)
     const char *method = http_method_name(a->req->method);
     struct err e = ERR_INIT;
 
+    if (log_wants(LOG_DEBUG)) {
+        a->told_path = mem_strdup(a, a->req->path); /* http_forget() */
+        a->began_ns = clock_mono_ns();
+        a->req->on_answer = record_answer;
+        a->req->on_answer_arg = a;
+    }
     if (a->api->audit == NULL || !audit_takes(a->api->audit, method, a->req->path))
         return true;
     if (audit_begin(a->api->audit, &e) < 0) {

@@ -313,6 +313,11 @@ payload_make(struct buf *out, const struct topic *t, const struct fsm_event *e)
     }
     buf_printf(out, "{\"%s\":", t->payload);
     json_encode(out, type, row, JSON_HIDE_SECRETS);
+    if (type == &type_node && buf_error(out) == 0) {
+        out->len--; /* the last brace; a node says so wherever it is answered */
+        buf_printf(out, ",\"Drain\":%s}",
+                   ((const struct node *)row)->drain_strategy != NULL ? "true" : "false");
+    }
     buf_puts(out, e->what == FSM_DELETED ? ",\"Deleted\":true}" : "}");
 }
 
