@@ -489,9 +489,6 @@ group_unsupported(const struct check *c, const struct task_group *g)
                                      "volume \"%s\": type \"csi\" is not in this release; write "
                                      "type = \"host\", with a host_volume of a client as source",
                                      str_or(v->name, ""));
-        if (v->sticky)
-            validate_blocks_complain(c, "volume \"%s\": sticky is not in this release: remove it",
-                                     str_or(v->name, ""));
     }
 }
 

@@ -189,3 +189,13 @@ volume_clash(const struct task_group *a, const char *a_name, const struct task_g
         }
     return found;
 }
+
+bool
+volume_claimed(const struct host_volume *v, const char *job_id, const char *alloc_name)
+{
+    for (size_t i = 0; i < v->claims.n; i++)
+        if (str_eq(v->claims.v[i]->job_id, job_id) &&
+            str_eq(v->claims.v[i]->alloc_name, alloc_name))
+            return true;
+    return false;
+}

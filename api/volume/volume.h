@@ -43,6 +43,8 @@ const char *volume_source(const void *ctx, const struct volume_request *want,
                           const char *alloc_name);
 /* Says whether the request is for a volume of that name, of whichever allocation (per_alloc). */
 bool volume_may_be(const struct volume_request *want, const char *name);
+/* Says whether the volume is claimed by allocations of that name. */
+bool volume_claimed(const struct host_volume *v, const char *job_id, const char *alloc_name);
 /* Says whether an allocation of the group writes to a volume. */
 bool volume_written(const struct task_group *tg);
 /* Says whether allocations of two groups, by their names, may not run on one node at the same time:

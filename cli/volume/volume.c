@@ -323,6 +323,14 @@ volume_print(struct cmd *c, const struct host_volume *v, bool verbose)
         table_row(&t, v->requested_capabilities.v[i]->access_mode,
                   v->requested_capabilities.v[i]->attachment_mode);
     table_print(&t);
+    if (v->claims.n > 0) {
+        cmd_heading(c, "Claims");
+        table_init(&t, c, 2);
+        table_row(&t, "Job ID", "Allocation");
+        for (size_t i = 0; i < v->claims.n; i++)
+            table_row(&t, v->claims.v[i]->job_id, v->claims.v[i]->alloc_name);
+        table_print(&t);
+    }
     cmd_heading(c, "Allocations");
     if (v->allocations.n == 0)
         cmd_say(c, "No allocations placed");

@@ -322,6 +322,7 @@ place_alloc(struct apply *a, const struct plan_result *plan, const struct alloca
     struct allocation *al = old != NULL ? update_alloc(a, in, old) : new_alloc(a, in);
     al->alloc_modify_index = a->index;
     entry_put_alloc(a, al, old, jmi);
+    entry_claim_volumes(a, j, al);
     link_previous(a, al);
 }
 

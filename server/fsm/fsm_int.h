@@ -121,6 +121,10 @@ void entry_count_child(struct apply *a, const struct job *child, const char *was
 
 /* The job goes, and its deployments with it. */
 void entry_remove_job(struct apply *a, const struct job *j);
+/* Writes down which volumes an allocation that was placed has by groups with `sticky`: those of its
+ * name come back to them. Forgotten with the job. */
+void entry_claim_volumes(struct apply *a, const struct job *j, const struct allocation *al);
+void entry_release_volumes(struct apply *a, const struct job *j);
 
 /* The scaling policies of its groups are those of the job, which was stored
  * (scale_policy.c). */

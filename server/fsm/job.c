@@ -109,6 +109,7 @@ entry_remove_job(struct apply *a, const struct job *j)
         list_add(a->tmp, ids, d->id);
     for (size_t i = 0; i < ids.n; i++)
         (void)state_del(a->t, a->index, DEPLOYMENTS, ids.v[i]);
+    entry_release_volumes(a, j);
     (void)state_del(a->t, a->index, JOBS, j->namespace, j->id);
 }
 

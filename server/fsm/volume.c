@@ -86,6 +86,7 @@ intent_volume_put(struct apply *a, const struct intent_volume_put *in)
     struct host_volume *v = codec_clone(a->ctx, &type_host_volume, in->volume);
     v->state = VOLUME_PENDING;
     v->error = NULL;
+    v->claims = old != NULL ? old->claims : (struct host_volume_claim_list){NULL, 0};
     v->create_index = old != NULL ? old->create_index : a->index;
     v->create_time = old != NULL ? old->create_time : a->now;
     v->modify_index = a->index;
@@ -113,6 +114,68 @@ intent_volume_delete(struct apply *a, const struct intent_volume_delete *in)
     v->modify_time = a->now;
     state_put(a->t, a->index, HOST_VOLUMES, v);
     return 0;
+}
+
+static void
+claim_one(struct apply *a, const struct allocation *al, const char *name)
+{
+    const struct host_volume *now = volume_named(a->t, a->tmp, al->node_id, name);
+
+    if (now == NULL || !str_eq(now->namespace, al->namespace) ||
+        volume_claimed(now, al->job_id, al->name))
+        return;
+    struct host_volume *v = codec_clone(a->ctx, &type_host_volume, now);
+    struct host_volume_claim *c = mem_new(v, struct host_volume_claim);
+    *c = (struct host_volume_claim){.job_id = al->job_id, .alloc_name = al->name};
+    list_add(v, v->claims, c);
+    v->modify_index = a->index;
+    v->modify_time = a->now;
+    state_put(a->t, a->index, HOST_VOLUMES, v);
+}
+
+static bool
+has_sticky(const struct job *j)
+{
+    for (size_t g = 0; g < j->task_groups.n; g++)
+        for (size_t i = 0; i < j->task_groups.v[g]->volumes.n; i++)
+            if (j->task_groups.v[g]->volumes.v[i].v->sticky)
+                return true;
+    return false;
+}
+
+void
+entry_claim_volumes(struct apply *a, const struct job *j, const struct allocation *al)
+{
+    const struct task_group *tg = j != NULL && has_sticky(j) ? job_group(j, al->task_group) : NULL;
+
+    for (size_t i = 0; tg != NULL && i < tg->volumes.n; i++)
+        if (tg->volumes.v[i].v->sticky)
+            claim_one(a, al, volume_source(a->tmp, tg->volumes.v[i].v, al->name));
+}
+
+void
+entry_release_volumes(struct apply *a, const struct job *j)
+{
+    struct host_volume_list found = {NULL, 0};
+    struct state_iter *it =
+        has_sticky(j) ? state_ids(a->t, a->tmp, STATE_HOST_VOLUMES, NULL) : NULL;
+
+    for (struct host_volume *v; it != NULL && (v = state_next(it, a->ctx)) != NULL;)
+        if (str_eq(v->namespace, j->namespace) && v->claims.n > 0)
+            list_add(a->tmp, found, v);
+    for (size_t i = 0; i < found.n; i++) {
+        struct host_volume *v = found.v[i];
+        size_t n = 0;
+        for (size_t k = 0; k < v->claims.n; k++)
+            if (!str_eq(v->claims.v[k]->job_id, j->id))
+                v->claims.v[n++] = v->claims.v[k];
+        if (n == v->claims.n)
+            continue;
+        v->claims.n = n;
+        v->modify_index = a->index;
+        v->modify_time = a->now;
+        state_put(a->t, a->index, HOST_VOLUMES, v);
+    }
 }
 
 static void

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "api/terms.h"
+#include "api/volume/volume.h"
 #include "common/mem.h"
 #include "common/uuid.h"
 #include "server/sched/alloc/reschedule.h"
@@ -408,7 +409,27 @@ view_node_pool(struct sched_view *v, const char *name)
     return state_node_pool(s->txn, s->ctx, name);
 }
 
+static const char *
+view_volume_claim(struct sched_view *v, const struct job *job, const char *alloc_name,
+                  const char *volume)
+{
+    struct sched_view_state *s = v->arg;
+    struct state_iter *it = state_ids(s->txn, s->ctx, STATE_HOST_VOLUMES, NULL);
+    const char *node_id = NULL;
+
+    for (struct host_volume *x; node_id == NULL && (x = state_next(it, s->ctx)) != NULL;) {
+        if (str_eq(x->name, volume) && str_eq(x->namespace, str_or(job->namespace, NS_DEFAULT)) &&
+            volume_claimed(x, job->id, alloc_name))
+            node_id = mem_strdup(s->ctx, x->node_id);
+        talloc_free(x);
+    }
+    if (node_id != NULL)
+        state_iter_end(it);
+    return node_id;
+}
+
 static const struct sched_view_ops ops = {
+    .volume_claim = view_volume_claim,
     .awaited = view_awaited,
     .node_pool = view_node_pool,
     .latest_deployment = view_latest_deployment,

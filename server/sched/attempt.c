@@ -11,6 +11,7 @@
 #include "api/away.h"
 #include "api/eval.h"
 #include "api/terms.h"
+#include "api/volume/volume.h"
 #include "common/mem.h"
 #include "common/uuid.h"
 #include "server/sched/alloc/reschedule.h"
@@ -268,6 +269,26 @@ alloc_new(struct attempt *t, const struct recon_place *p, const struct select_go
     return a;
 }
 
+/* Finds the node that allocations of that name come back to, for volumes with `sticky`. Volumes of
+ * two nodes are volumes of none. */
+static void
+attempt_claims(struct attempt *t, const struct recon_place *p, struct select_req *req)
+{
+    auto_mem void *tmp = mem_ctx("claims");
+    struct sched_view *v = t->in->view;
+
+    for (size_t i = 0; i < p->tg->volumes.n; i++) {
+        const struct volume_request *want = p->tg->volumes.v[i].v;
+        const char *node_id = want->sticky ? v->ops->volume_claim(v, t->job, p->name,
+                                                                  volume_source(tmp, want, p->name))
+                                           : NULL;
+        if (node_id == NULL)
+            continue;
+        req->only = req->claimed && !str_eq(req->only, node_id) ? "" : node_id;
+        req->claimed = true;
+    }
+}
+
 bool
 attempt_place(struct attempt *t, const struct recon_place *p, const char *only_node)
 {
@@ -279,7 +300,7 @@ attempt_place(struct attempt *t, const struct recon_place *p, const char *only_n
 
     /* a group that did not fit once does not fit again: only the count grows; volumes of one
      * allocation each differ */
-    if (failed != NULL && !feasible_per_alloc(p->tg) &&
+    if (failed != NULL && !feasible_by_name(p->tg) &&
         (only_node == NULL || failed->v->quota_exhausted.n > 0)) {
         attempt_failed(t, p->tg, NULL);
         return false;
@@ -289,9 +310,11 @@ attempt_place(struct attempt *t, const struct recon_place *p, const char *only_n
         attempt_over_quota(t, p->tg, over);
         return false;
     }
+    if (only_node == NULL)
+        attempt_claims(t, p, &req);
     if (p->prev != NULL && p->reschedule)
         attempt_penalties(t->out, p->prev, &req);
-    if (p->prev != NULL && disk != NULL && (disk->sticky || disk->migrate))
+    if (p->prev != NULL && !req.claimed && disk != NULL && (disk->sticky || disk->migrate))
         req.preferred = p->prev->node_id;
     if (staged)
         select_stop(t->select, p->prev);

@@ -182,8 +182,9 @@ volume_fits(const struct job *job, const struct volume_request *want,
 {
     if (have->read_only && !want->read_only)
         return false;
-    return str_empty(have->id) || (str_eq(str_or(job->namespace, NS_DEFAULT), have->namespace) &&
-                                   volume_offers(&have->capabilities, want));
+    return (str_empty(have->id) && !want->sticky) ||
+           (str_eq(str_or(job->namespace, NS_DEFAULT), have->namespace) &&
+            volume_offers(&have->capabilities, want));
 }
 
 static bool
@@ -213,10 +214,10 @@ feasible_volumes(const struct feasible *f, const struct node *n, const char *all
 }
 
 bool
-feasible_per_alloc(const struct task_group *tg)
+feasible_by_name(const struct task_group *tg)
 {
     for (size_t i = 0; i < tg->volumes.n; i++)
-        if (tg->volumes.v[i].v->per_alloc)
+        if (tg->volumes.v[i].v->per_alloc || tg->volumes.v[i].v->sticky)
             return true;
     return false;
 }

@@ -40,7 +40,8 @@ const char *feasible_node(struct feasible *f, const struct node *n);
 /* Says whether the node has the volumes of the group; of per_alloc those of that allocation (NULL:
  * of any). */
 bool feasible_volumes(const struct feasible *f, const struct node *n, const char *alloc_name);
-bool feasible_per_alloc(const struct task_group *tg);
+/* Says whether it has volumes that depend on the name of the allocation (per_alloc, sticky). */
+bool feasible_by_name(const struct task_group *tg);
 /* Some constraint names a key that is unique to a node. */
 bool feasible_escapes(const struct feasible *f);
 

@@ -230,7 +230,7 @@ row_verify(struct select *s, struct group *g, uint32_t row, const void *ctx,
             return FILTER_DISTINCT_HOSTS;
     }
     why = distinct_refused(s, ctx, g, row);
-    if (why == NULL && g->per_alloc && g->name != NULL &&
+    if (why == NULL && g->by_name && g->name != NULL &&
         !feasible_volumes(g->feas, s->t->facts[row]->node, g->name))
         return FILTER_VOLUMES;
     if (why == NULL && g->tg->volumes.n > 0 && !grant_volumes(s, g, row))

@@ -198,7 +198,7 @@ group_open(struct select *s, struct group *g)
     g->exact = g->ask.cores > 0;
     g->distinct = s->job_distinct || feasible_distinct_hosts(&g->tg->constraints);
     g->feas = feasible_new(s, s->rx, g->job, g->tg);
-    g->per_alloc = feasible_per_alloc(g->tg);
+    g->by_name = feasible_by_name(g->tg);
     g->base = mem_new(s, struct alloc_metric);
     g->ok = mem_array(s, bool, s->t->n);
     g->why = mem_array(s, const char *, s->t->n);
@@ -416,6 +416,8 @@ metric_exhaustion(struct select *s, struct group *g, struct alloc_metric *m)
         uint32_t row = g->rows[i];
         const struct node *n = s->t->facts[row]->node;
         const char *why = g->why[row] ? g->why[row] : row_exhausted(s, g, row);
+        if (g->claim != NULL && !str_eq(n->id, g->claim))
+            why = FILTER_VOLUMES;
         if (why == NULL)
             continue;
         if (is_filter(why))
@@ -436,14 +438,15 @@ select_place(struct select *s, const struct select_req *req, struct select_got *
     *ret = (struct select_got){0};
     group_open(s, g);
     g->name = req->name;
-    for (size_t i = 0; g->per_alloc && i < g->n_rows; i++)
+    g->claim = req->claimed ? req->only : NULL;
+    for (size_t i = 0; g->by_name && i < g->n_rows; i++)
         g->why[g->rows[i]] = NULL; /* of another allocation */
     if (req->preferred != NULL)
         row = take_only(s, g, req, req->preferred, h, &ret->resources);
     if (row == NODES_NONE && req->only != NULL) {
         row = take_only(s, g, req, req->only, h, &ret->resources);
     } else if (row == NODES_NONE) {
-        if (req->n_penalty > 0 || g->per_alloc) { /* scores of this request alone */
+        if (req->n_penalty > 0 || g->by_name) { /* scores of this request alone */
             heap_fill(s, g, &special, req);
         } else {
             h = &g->heaps;

@@ -35,7 +35,8 @@ struct select_req {
     size_t n_penalty;
     const char *preferred;      /* tried alone first; NULL: none */
     const char *name;           /* of the allocation, for what is of one alone (per_alloc) */
-    const char *only;           /* system jobs: this node or none; NULL: any */
+    const char *only;           /* this node or none (system jobs, claims); NULL: any */
+    bool claimed;               /* `only` has the volumes that the name claims */
 };
 
 struct select_got {

@@ -49,7 +49,8 @@ struct group {
     struct ask ask;
     struct alloc_metric *base; /* counts of the static filter */
     bool open, heaped, distinct;
-    bool per_alloc; /* what fits depends on `name`, of the allocation to be placed */
+    bool by_name;      /* what fits depends on `name`, of the allocation to be placed */
+    const char *claim; /* the only node with the volumes of that name; NULL: any */
     const char *name;
     bool exact;        /* demand depends on the node (cores): no short cut for the score */
     uint8_t *class_ok; /* class number: enum class_state */

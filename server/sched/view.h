@@ -30,6 +30,10 @@ struct sched_view_ops {
      * (RESCHEDULE_BATCH_WINDOW sooner or later), for that reason. They live as long as ctx. */
     struct str_list (*awaited)(struct sched_view *v, const void *ctx, const struct evaluation *e,
                                const char *trigger, int64_t at);
+    /* Returns the id of the node whose volume of that name allocations named so come back to
+     * (sticky); NULL: they may have any. */
+    const char *(*volume_claim)(struct sched_view *v, const struct job *job, const char *alloc_name,
+                                const char *volume);
     /* NULL: it is not there. */
     const struct node_pool *(*node_pool)(struct sched_view *v, const char *name);
 };

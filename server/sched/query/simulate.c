@@ -101,7 +101,17 @@ overlay_node_pool(struct sched_view *v, const char *name)
     return o->under->ops->node_pool(o->under, name);
 }
 
+static const char *
+overlay_volume_claim(struct sched_view *v, const struct job *job, const char *alloc_name,
+                     const char *volume)
+{
+    struct overlay *o = v->arg;
+
+    return o->under->ops->volume_claim(o->under, job, alloc_name, volume);
+}
+
 static const struct sched_view_ops ops = {
+    .volume_claim = overlay_volume_claim,
     .awaited = overlay_awaited,
     .node_pool = overlay_node_pool,
     .latest_deployment = overlay_latest_deployment,

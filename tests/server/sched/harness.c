@@ -253,8 +253,21 @@ view_node_pool(struct sched_view *v, const char *name)
     return h->pool != NULL && str_eq(h->pool->name, name) ? h->pool : NULL;
 }
 
-static const struct sched_view_ops ops = {view_job, view_allocs_by_job, view_allocs_by_node,
-                                          view_latest_deployment, view_awaited, view_node_pool};
+/* No volume is anybody's. */
+static const char *
+view_volume_claim(struct sched_view *v, const struct job *job, const char *alloc_name,
+                  const char *volume)
+{
+    (void)v;
+    (void)job;
+    (void)alloc_name;
+    (void)volume;
+    return NULL;
+}
+
+static const struct sched_view_ops ops = {
+    view_job,     view_allocs_by_job, view_allocs_by_node, view_latest_deployment,
+    view_awaited, view_volume_claim,  view_node_pool};
 
 /* Takes the evaluation of that id from those that wait, since it comes now; what it has made comes
  * later. */
