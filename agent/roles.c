@@ -243,6 +243,7 @@ start_server(struct roles *r, struct err *e)
         .http_addr = r->http_advertise,
         .version = NOMAD_VERSION,
         .admit = admit_job,
+        .autopilot = c->autopilot,
         .acl_enabled = c->acl->enabled,
         .acl_replication_token = c->acl->replication_token,
         .acl_token_ttl_min = c->acl->token_min_expiration_ttl,

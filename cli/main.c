@@ -89,7 +89,6 @@ of_nomad(const char *name)
                                         "license",
                                         "namespace",
                                         "node pool",
-                                        "operator autopilot",
                                         "operator client-state",
                                         "operator debug",
                                         "operator gossip",

@@ -123,6 +123,8 @@ news_of_self(void *arg)
     auto_mem void *tmp = mem_ctx("self");
     if (s->gossip != NULL && !s->stopping)
         gossip_set_self(s->gossip, hello_of_self(s, tmp));
+    if (s->on_round != NULL)
+        s->on_round(s->autopilot);
 }
 
 /* In the words that operators look for. */

@@ -76,6 +76,7 @@ struct server_config {
     bool makes_keys; /* a leader makes the first root key of all, and those that follow */
     bool verify_servers; /* methods of servers, and of nodes, are for whose certificate says so */
     bool bind_node_name; /* ... and a node's certificate bears the node's name */
+    const struct agent_autopilot *autopilot; /* until another one is set; NULL: defaults */
     int64_t eval_nack_ms;    /* a worker's time for an evaluation; default BROKER_NACK_MS */
 };
 
@@ -164,6 +165,13 @@ struct rpc_client *server_region_client(struct server *s, const char *region, st
 /* All regions of which servers are known, sorted. */
 struct str_list server_regions(struct server *s, const void *ctx);
 void server_raft_status(struct server *s, const void *ctx, struct core_status *ret);
+
+/* Returns what autopilot keeps to, owned by ctx: what was set, or this server's configuration. Any
+ * thread. */
+struct autopilot_configuration *server_autopilot(const struct server *s, const void *ctx,
+                                                 struct state_txn *t);
+/* Returns the health of the cluster's servers, as a leader sees it; owned by ctx. */
+struct operator_health_reply *server_health(struct server *s, const void *ctx);
 
 /* The RPC addresses of those that vote and were not found dead, for clients. Valid in this turn. */
 const struct str_list *server_addrs(struct server *s);

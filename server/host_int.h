@@ -33,6 +33,8 @@ struct server {
     struct peers *peers; /* NULL: this server is alone */
     struct found *found; /* the same */
     struct gossip *gossip; /* NULL: it is not to be heard by others */
+    struct autopilot *autopilot;
+    void (*on_round)(struct autopilot *a); /* every few seconds, of a cluster; NULL: not yet */
     struct domains *domains; /* of servers that fail together */
     struct timer *domain_timer;
     uint64_t domains_failed; /* events */

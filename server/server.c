@@ -22,6 +22,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "common/uuid.h"
+#include "server/autopilot.h"
 #include "server/call/caller.h"
 #include "server/call/endpoint.h"
 #include "server/call/ways.h"
@@ -95,6 +96,7 @@ copy_config(struct server *s, const struct server_config *in)
     if (c->snapshot_bytes == 0)
         c->snapshot_bytes = 64 << 20;
     c->agent = agent_block(s, in->agent);
+    c->autopilot = codec_clone(s, &type_agent_autopilot, in->autopilot);
 }
 
 /* The id that members show: made once, kept beside the log. */
@@ -242,6 +244,8 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     s->forwards = forwards_new(s, loop, s, endpoint_call);
     s->abroad = regions_new(s, loop, s);
     s->leader = leader_new(s);
+    s->autopilot = autopilot_new(s);
+    s->on_round = autopilot_round;
     s->members_changed = leader_members_changed;
     s->events = events_new(s, 0, 0);
     core_add_listener(s->core, &events_listener, s->events);

@@ -193,7 +193,7 @@ void reply_meta(struct request *a, const struct query_meta *m);
 extern const struct route routes_deployment[], routes_job[], routes_node[], routes_alloc[],
     routes_agent[], routes_client[], routes_schema[], routes_object[], routes_acl[],
     routes_service[], routes_vars[], routes_stream[], routes_volume[], routes_backup[],
-    routes_web[];
+    routes_servers[], routes_web[];
 #ifdef FAULT_INJECTION
 extern const struct route routes_test[];
 #endif

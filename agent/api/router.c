@@ -12,9 +12,9 @@
 #include "common/str.h"
 
 static const struct route *const tables[] = {
-    routes_schema, routes_object, routes_acl,    routes_service, routes_deployment,
-    routes_job,    routes_node,   routes_alloc,  routes_agent,   routes_client,
-    routes_vars,   routes_stream, routes_volume, routes_backup,  routes_web,
+    routes_schema, routes_object, routes_acl,   routes_service, routes_deployment, routes_job,
+    routes_node,   routes_alloc,  routes_agent, routes_client,  routes_vars,       routes_stream,
+    routes_volume, routes_backup, routes_web,   routes_servers,
 #ifdef FAULT_INJECTION
     routes_test,
 #endif

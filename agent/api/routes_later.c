@@ -21,13 +21,13 @@ static const struct {
     {VERB_ANY, "/v1/client/allocation/", "/snapshot", "migrating an ephemeral disk"},
     {VERB_GET, "/v1/client/allocation/", "/pause", "the schedule of a task"},
     /* the agent */
-    {VERB_ANY, "/v1/agent/schedulers", "", "setting the workers of a server at run time"},
+    {VERB_WRITE, "/v1/agent/schedulers/config", NULL,
+     "setting the workers of a server at run time"},
     {VERB_ANY, "/v1/agent/host", NULL, "a report on the host"},
     {VERB_ANY, "/v1/agent/monitor/", "", "the log of an agent, from a file"},
     {VERB_ANY, "/v1/agent/pprof/", "", "profiling an agent"},
     {VERB_ANY, "/debug/pprof/", "", "profiling an agent"},
     /* operators */
-    {VERB_ANY, "/v1/operator/autopilot/", "", "a cluster of several servers"},
     {VERB_ANY, "/v1/operator/upgrade-check/", "", "a check before an upgrade"},
     {VERB_ANY, "/v1/system/reconcile/summaries", NULL, "reconciling the summaries of jobs"},
     /* the routes of jobs' later blocks */

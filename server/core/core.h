@@ -124,6 +124,8 @@ int64_t core_last_contact_ms(const struct core *c);
  * connection. -ERR_BUSY: too many wait, it is dropped. */
 int core_receive(struct core *c, uint64_t from, const char *addr, const uint8_t *body, size_t n,
                  struct err *e);
+/* Returns when that server last sent something; 0: not yet, or long ago. */
+int64_t core_peer_heard_ms(struct core *c, uint64_t id);
 /* Asks a leader to hand over to that server; 0: the one that holds most of the log. It may not come
  * to that. */
 void core_transfer(struct core *c, uint64_t to);

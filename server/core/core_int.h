@@ -277,6 +277,10 @@ struct core {
         core_msgs msgs;
         size_t msgs_bytes;
         struct consensus_snapshot *snapshot;
+        struct core_heard {
+            uint64_t id;
+            int64_t ms;
+        } heard[CONSENSUS_PEERS_MAX]; /* when each other server last sent something; 0: nobody */
         size_t n_proposals; /* admitted, and neither applied nor failed */
         size_t proposal_bytes;
     } raft_in;

@@ -45,6 +45,31 @@ core_send(struct core *c, const struct peer_msg *m)
 
 /* --- in --- */
 
+/* With the lock of raft_in. Who was heard longest ago makes room. */
+static void
+note_heard(struct core *c, uint64_t id)
+{
+    struct core_heard *v = c->raft_in.heard, *at = v;
+
+    for (size_t i = 0; i < ARRAY_LEN(c->raft_in.heard) && at->id != id; i++)
+        if (v[i].id == id || v[i].ms < at->ms)
+            at = &v[i];
+    *at = (struct core_heard){id, env_mono_ms(c->env)};
+}
+
+int64_t
+core_peer_heard_ms(struct core *c, uint64_t id)
+{
+    int64_t ms = 0;
+
+    pthread_mutex_lock(&c->raft_in.mutex);
+    for (size_t i = 0; i < ARRAY_LEN(c->raft_in.heard); i++)
+        if (c->raft_in.heard[i].id == id)
+            ms = c->raft_in.heard[i].ms;
+    pthread_mutex_unlock(&c->raft_in.mutex);
+    return ms;
+}
+
 int
 core_receive(struct core *c, uint64_t from, const char *addr, const uint8_t *body, size_t n,
              struct err *e)
@@ -66,6 +91,7 @@ core_receive(struct core *c, uint64_t from, const char *addr, const uint8_t *bod
         x->bytes = n;
         bool news = w.msg.type != MSG_APPEND_RESULT || w.msg.rejected != 0;
         pthread_mutex_lock(&c->raft_in.mutex);
+        note_heard(c, from);
         if (c->stopping || c->raft_in.msgs_bytes + n > CORE_MSGS_BYTES_MAX)
             rc = -ERR_BUSY;
         else {

@@ -113,6 +113,22 @@ intent_scheduler_cas(struct apply *a, const struct intent_scheduler_cas *in)
 }
 
 int
+intent_autopilot_set(struct apply *a, const struct intent_autopilot_set *in)
+{
+    const struct autopilot_configuration *old = state_autopilot(a->t, a->tmp);
+
+    if (in->config == NULL ||
+        (in->cas && (old != NULL ? old->modify_index : 0) != in->modify_index))
+        return 0;
+    struct autopilot_configuration *c =
+        codec_clone(a->ctx, &type_autopilot_configuration, in->config);
+    c->create_index = old != NULL ? old->create_index : a->index;
+    c->modify_index = a->index;
+    state_put(a->t, a->index, AUTOPILOT, c);
+    return 0;
+}
+
+int
 intent_cluster_metadata(struct apply *a, const struct cluster_metadata *in)
 {
     if (state_cluster(a->t, a->tmp) != NULL)

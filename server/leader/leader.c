@@ -2,6 +2,7 @@
  *
  * What runs while this server leads (see leader.h): the loop over its controllers.
  */
+#include "api/terms.h"
 #include "common/mem.h"
 #include "server/leader/leader_int.h"
 
@@ -111,6 +112,29 @@ const struct log_listener leader_listener = {
 
 /* --- life --- */
 
+struct scheduler_workers_response *
+leader_workers(struct leader *l, const void *ctx)
+{
+    static const char *const kinds[] = {JOB_BATCH, JOB_SYSTEM, JOB_SYSBATCH, JOB_SERVICE, "_core"};
+    const struct server_config *cfg = server_cfg(l->s);
+    struct scheduler_workers_response *r = mem_new(ctx, struct scheduler_workers_response);
+    unsigned busy = workers_busy(l->workers);
+
+    r->server_id = mem_strdup(r, cfg->node_id);
+    for (unsigned i = 0; i < cfg->workers; i++) {
+        struct scheduler_worker *w = mem_new(r, struct scheduler_worker);
+        *w = (struct scheduler_worker){.id = mem_printf(w, "%s/%u", cfg->node_id, i),
+                                       .started = l->started_ns,
+                                       .status = "Started",
+                                       .workload_status =
+                                           i < busy ? "Scheduling" : "WaitingToDequeue"};
+        for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
+            list_add(w, w->enabled_schedulers, kinds[k]);
+        list_add(r, r->schedulers, w);
+    }
+    return r;
+}
+
 unsigned
 leader_workers_default(void)
 {
@@ -131,6 +155,7 @@ leader_new(struct server *s)
     EACH_ROW(c, init)
         c->init(l);
     l->workers = workers_start(l, server_cfg(s)->workers);
+    l->started_ns = env_wall_ns(l->env);
     return l;
 }
 

@@ -43,6 +43,8 @@ void leader_node_gone(struct leader *l, const char *node_id);
 int leader_lock_renew(struct leader *l, const struct sealed_variable *v);
 /* Counts what waits here, as of the last turn of the core; all 0 when this server does not lead. */
 void leader_figures(struct leader *l, struct server_figures *ret);
+/* Returns what the workers of this server do; owned by ctx. */
+struct scheduler_workers_response *leader_workers(struct leader *l, const void *ctx);
 /* Makes an attempt for the leader, and answers it (lend.c). */
 struct rpc_call;
 struct sched_attempt_request;

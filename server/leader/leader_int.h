@@ -80,6 +80,7 @@ struct leader {
     struct env clock; /* of the server, moved as tests want it */
     struct gate *gate;
     struct workers *workers;
+    int64_t started_ns;             /* they, by the wall clock */
     atomic_size_t figures[FIGURES]; /* of the apply thread, for metrics */
     atomic_bool retired;            /* loop thread sets it */
     void (*on_alarm)(void *leader); /* apply thread: on_batch of each row */

@@ -21,7 +21,7 @@ struct workers {
     struct job queue[WORKERS_QUEUE_MAX];
     unsigned head, len;
     bool stopping;
-    unsigned n;
+    unsigned n, busy;
     pthread_t threads[WORKERS_MAX];
 };
 
@@ -39,9 +39,11 @@ worker_main(void *arg)
         struct job j = w->queue[w->head];
         w->head = (w->head + 1) % WORKERS_QUEUE_MAX;
         w->len--;
+        w->busy++;
         pthread_mutex_unlock(&w->lock);
         j.fn(j.arg);
         pthread_mutex_lock(&w->lock);
+        w->busy--;
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -73,6 +75,15 @@ workers_start(const void *ctx, unsigned n)
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     ASSERT(w->n > 0);
     return w;
+}
+
+unsigned
+workers_busy(struct workers *w)
+{
+    pthread_mutex_lock(&w->lock);
+    unsigned n = w->busy;
+    pthread_mutex_unlock(&w->lock);
+    return n;
 }
 
 bool

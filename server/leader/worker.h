@@ -16,6 +16,8 @@ struct workers;
 /* Returns how many a server has that is not told: one per two processors, at least one. */
 unsigned workers_default(void);
 struct workers *workers_start(const void *ctx, unsigned n);
+/* Any thread: how many have something to do. */
+unsigned workers_busy(struct workers *w);
 /* Any thread. False: stopping, or the queue is full. */
 bool workers_submit(struct workers *w, void (*fn)(void *arg), void *arg);
 /* Runs what is queued, joins; further submits are refused until workers_free(), when no thread may

@@ -47,6 +47,13 @@ call_server_sync(void *arg, struct rpc_call *call, const void *p)
 }
 
 void
+call_sched_workers(void *arg, struct rpc_call *call, const void *p)
+{
+    (void)p;
+    rpc_reply(call, leader_workers(server_leader(arg), rpc_call_ctx(call)));
+}
+
+void
 call_sched_attempt(void *arg, struct rpc_call *call, const void *p)
 {
     leader_lend(server_leader(arg), call, p);

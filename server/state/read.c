@@ -140,6 +140,12 @@ state_scheduler_config(struct state_txn *t, const void *ctx)
     return c;
 }
 
+struct autopilot_configuration *
+state_autopilot(struct state_txn *t, const void *ctx)
+{
+    return state_get(t, ctx, AUTOPILOT, NULL);
+}
+
 uint64_t
 state_alloc_job_index(struct state_txn *t, const char *alloc_id)
 {

@@ -144,6 +144,8 @@ struct root_key *state_active_key(struct state_txn *t, const void *ctx);
 #define state_variable(t, ctx, ns, path) state_get(t, ctx, VARIABLES, ns, path)
 /* Never NULL: defaults when nothing was stored. */
 struct scheduler_configuration *state_scheduler_config(struct state_txn *t, const void *ctx);
+/* NULL: nobody has set it. */
+struct autopilot_configuration *state_autopilot(struct state_txn *t, const void *ctx);
 
 /* Sets a->job (shared, immutable) to the version the row refers to and returns it. NULL only for an
  * allocation that is not stored. */

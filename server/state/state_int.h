@@ -54,7 +54,7 @@ extern const struct index_row index_rows[STATE_INDEXES_N];
 
 /* The format of the file: a new table or row layout needs a new number; files of another are
  * rebuilt. */
-enum { STATE_FORMAT = 16 };
+enum { STATE_FORMAT = 17 };
 
 enum { KEY_PART_MAX = 150, ROW_HEAD = 16 };
 enum { ROW_SERVER_TERMINAL = 1, ROW_CLIENT_TERMINAL = 2 };

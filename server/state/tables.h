@@ -55,6 +55,8 @@
         NULL)                                                                                      \
     ROW(SCHEDULER_CONFIG, 7, scheduler_configuration, "scheduler_config", KEY(WORD("config")),     \
         WATCHES({0}), NULL)                                                                        \
+    ROW(AUTOPILOT, 42, autopilot_configuration, "autopilot", KEY(WORD("config")), WATCHES({0}),    \
+        NULL)                                                                                      \
     ROW(PERIODIC_LAUNCHES, 11, periodic_launch, "periodic_launches",                               \
         KEY(STR(periodic_launch, namespace), STR(periodic_launch, id)), WATCHES({0}), NULL)        \
     ROW(CLUSTER, 15, cluster_metadata, "cluster_metadata", KEY(WORD("cluster")), WATCHES({0}),     \

@@ -682,12 +682,12 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
         "job/x/actions", "job/x/action",
         "client/allocation/x/snapshot", "client/allocation/x/pause",
         "agent/monitor/export", "agent/host",
-        "agent/schedulers", "agent/schedulers/config", "agent/pprof/cmdline",
+        "agent/pprof/cmdline",
         "volumes/external", "volumes/snapshot", "volumes/claims", "volume/csi/x",
-        "plugins", "plugin/csi/x", "operator/autopilot/configuration",
-        "operator/autopilot/health", "operator/upgrade-check/vault-workload-identity"};
+        "plugins", "plugin/csi/x",
+        "operator/upgrade-check/vault-workload-identity"};
     static const char *const puts[] = {
-        "system/reconcile/summaries",
+        "system/reconcile/summaries", "agent/schedulers/config",
         "volumes", "volume/csi/x/create", "acl/oidc/auth-url"};
     /* clang-format on */
     char target[64];

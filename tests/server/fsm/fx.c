@@ -432,6 +432,8 @@ make_objects(struct fx *f)
     struct intent_job_scale scale = {
         .namespace = "default", .job_id = "scaled", .group = "g", .event = &told};
     ck_assert_int_eq(apply(f, &(struct intent){.job_scale = &scale})->err.code, 0);
+    struct autopilot_configuration pilot = {.max_trailing_logs = 1};
+    apply(f, &(struct intent){.autopilot_set = &(struct intent_autopilot_set){.config = &pilot}});
     struct restore_piece piece = {.id = "r", .data = {(const uint8_t *)"x", 1}};
     apply(f, &(struct intent){.restore_piece = &piece});
 }

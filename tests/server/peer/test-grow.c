@@ -4,6 +4,7 @@
  */
 #include "common/mem.h"
 #include "server/peer/grow.h"
+#include "server/peer/pilot.h"
 #include "tests/lib/test.h"
 
 static struct peer peers[] = {
@@ -100,5 +101,79 @@ START_TEST(neither_the_leader_nor_the_last_vote_is_taken_out)
 }
 END_TEST
 
-TEST_SUITE("grow", one_change_at_a_time_and_a_vote_before_a_new_one, who_is_not_to_vote_stays_without_one,
+/* Voters: the first leads, `alive` of them are there, the others have been dead for `dead_ms`. */
+static size_t
+cluster_of(struct pilot_server *v, size_t n, size_t alive, int64_t dead_ms)
+{
+    for (size_t i = 0; i < n; i++)
+        v[i] = (struct pilot_server){.id = i + 1,
+                                     .voter = true,
+                                     .leader = i == 0,
+                                     .alive = i < alive,
+                                     .silent_ms = i < alive ? 100 : 60000,
+                                     .dead_ms = i < alive ? 0 : dead_ms + (int64_t)i};
+    return n;
+}
+
+static const struct pilot_rules rules = {
+    .cleanup = true, .contact_ms = 200, .behind_max = 250, .dead_ms = 10000};
+
+START_TEST(who_is_silent_dead_or_behind_is_not_well)
+{
+    struct pilot_server v[7];
+    size_t n = cluster_of(v, 5, 4, 20000);
+    ck_assert_uint_eq(pilot_judge(&rules, v, n), 1);
+    ck_assert(v[0].well && v[3].well && !v[4].well);
+    v[1].behind = 251;
+    ck_assert_uint_eq(pilot_judge(&rules, v, n), 0);
+    ck_assert(!v[1].well);
+    v[1].behind = 250;
+    v[2].silent_ms = PILOT_BEAT_MS + 201;
+    (void)pilot_judge(&rules, v, n);
+    ck_assert(v[1].well && !v[2].well);
+    v[2].silent_ms = PILOT_BEAT_MS + 200;
+    v[3].silent_ms = INT64_MAX;
+    (void)pilot_judge(&rules, v, n);
+    ck_assert(v[2].well && !v[3].well);
+    n = cluster_of(v, 3, 3, 0);
+    ck_assert_uint_eq(pilot_judge(&rules, v, n), 1);
+    n = cluster_of(v, 1, 1, 0);
+    ck_assert_uint_eq(pilot_judge(&rules, v, n), 0);
+}
+END_TEST
+
+START_TEST(a_dead_server_goes_only_where_enough_are_left)
+{
+    struct pilot_server v[7];
+    size_t n = cluster_of(v, 5, 3, 20000);
+    struct pilot_rules r = rules;
+    ck_assert_uint_eq(pilot_dead(&r, v, n)->id, 5); /* longest dead */
+    n = cluster_of(v, 4, 3, 20000);
+    ck_assert_uint_eq(pilot_dead(&r, v, n)->id, 4);
+    r.voters_min = 4;
+    ck_assert_ptr_null(pilot_dead(&r, v, n));
+    r = rules;
+    r.cleanup = false;
+    ck_assert_ptr_null(pilot_dead(&r, v, n));
+    v[3].dead_ms = 9999; /* not yet */
+    ck_assert_ptr_null(pilot_dead(&rules, v, n));
+    v[3].dead_ms = 0; /* gossip does not know it */
+    ck_assert_ptr_null(pilot_dead(&rules, v, n));
+    n = cluster_of(v, 3, 2, 20000); /* two would be left */
+    ck_assert_ptr_null(pilot_dead(&rules, v, n));
+    v[2].voter = false;
+    ck_assert_uint_eq(pilot_dead(&rules, v, n)->id, 3);
+    for (n = 1; n <= 7; n++) /* never without a majority that is alive, whoever is dead */
+        for (size_t alive = 1; alive <= n; alive++) {
+            cluster_of(v, n, alive, 20000);
+            const struct pilot_server *d = pilot_dead(&rules, v, n);
+            ck_assert(d == NULL || (alive > n / 2 && n > PILOT_VOTERS_MIN && !d->alive));
+            ck_assert(d != NULL || alive <= n / 2 || n <= PILOT_VOTERS_MIN || alive == n);
+        }
+}
+END_TEST
+
+TEST_SUITE("grow", who_is_silent_dead_or_behind_is_not_well,
+           a_dead_server_goes_only_where_enough_are_left,
+           one_change_at_a_time_and_a_vote_before_a_new_one, who_is_not_to_vote_stays_without_one,
            an_address_is_of_one_server, neither_the_leader_nor_the_last_vote_is_taken_out)
