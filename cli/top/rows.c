@@ -267,7 +267,7 @@ load_log(struct top *t, struct top_data *d)
 
 static void
 rows_judge(struct top_data *d, const struct job_list_stub_list *jobs,
-      const struct node_list_stub_list *nodes)
+           const struct node_list_stub_list *nodes)
 {
     struct cmd *c = d->c;
     int64_t missing = 0, running = 0;

@@ -36,13 +36,12 @@ export const maybe = (path, otherwise) => get(path).catch((e) => {
   throw e;
 });
 
-// --- the event stream: one request, none while nobody looks ---
 const listeners = new Set();
 export const events = (fn) => {
   listeners.add(fn);
   return () => listeners.delete(fn);
 };
-export const stream = { live: false, since: Date.now(), polls: false, index: 0 };
+export const stream = { live: false, polls: false, index: 0 };
 let stop = null;
 let timer = 0;
 
@@ -69,7 +68,6 @@ async function run(signal) {
   stream.polls = false;
   for await (const parts of lines(r.body)) {
     stream.live = true;
-    stream.since = Date.now();
     const list = [];
     for (const p of parts) {
       const m = p.length > 2 ? JSON.parse(p) : {};

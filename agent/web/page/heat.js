@@ -104,7 +104,7 @@ function draw(canvas, d, measure) {
     g.fillStyle = c.state === 'down' ? color('--bad-bg') : c.state === 'not eligible' ? color('--panel') : colors[step(c[measure])];
     g.fillRect(c.x, c.y, s, s);
     g.lineWidth = 1.5;
-    if (c.state === 'not eligible' || c.state === 'initializing') {
+    if (c.state === 'not eligible') {
       g.strokeStyle = color('--soft');
       g.strokeRect(c.x + 1, c.y + 1, s - 2, s - 2);
     } else if (c.state === 'down') {

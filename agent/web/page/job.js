@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job: why it is not placed, its groups, its deployment, allocations, evaluations, versions.
 import { h, panel, link, table } from './dom.js';
-import { get, maybe } from './api.js';
-import { num, plural, ago, clock, zoned, ms, short, jobPath, allocPath, nodePath } from './words.js';
-import { deploymentRow } from './overview.js';
+import { get, maybe, send } from './api.js';
+import { edit, editor } from './edit.js';
+import { num, plural, ago, clock, zoned, ms, short, unescaped, jobPath, allocPath, nodePath } from './words.js';
+import { deploymentRow, evalCause } from './overview.js';
 
 const q = encodeURIComponent;
 const TABS = ['overview', 'allocations', 'evaluations', 'versions', 'definition'];
 
 // "web@default/versions" to its parts; an id may hold slashes, and Nomad's addresses need no namespace.
 export function parts(at) {
-  const words = at.id.split('/').map((w) => decodeURIComponent(w));
+  const words = at.id.split('/').map(unescaped);
   const tab = words.length > 1 && TABS.includes(words.at(-1)) ? words.pop() : 'overview';
   const id = words.join('/');
   const m = id.match(/^(.*)@([^@/]*)(?:\/.*)?$/);
@@ -27,7 +28,10 @@ async function load(at) {
   d.queued = Object.entries(summary.Summary || {}).filter(([, s]) => s.Queued > 0);
   d.explain = d.queued.length ? await maybe(`${base}/explain?${end}`, null) : null;
   if (parts(at).tab === 'versions') d.versions = await maybe(`${base}/versions?${end}&diffs=true`, {});
-  if (parts(at).tab === 'definition') d.source = await maybe(`${base}/submission?${end}&version=${job.Version}`, null);
+  if (parts(at).tab === 'definition') {
+    d.source = await maybe(`${base}/submission?${end}&version=${job.Version}`, null) || { Format: 'json', Source: JSON.stringify(job, null, 2) };
+    edit(`${ns}/${id}`, d.source.Source);
+  }
   return d;
 }
 
@@ -50,8 +54,7 @@ function funnel(group, missing, e) {
 }
 
 function failedPanel(e) {
-  const rows = Object.entries(e.FailedTGAllocs || {}).map(([g, m]) => [g, [
-    ...Object.entries(m.ConstraintFiltered || {}), ...Object.entries(m.DimensionExhausted || {})].map(([why, n]) => `${why}: ${plural(n, 'node')}`).join('; ') || `${plural(m.NodesEvaluated || 0, 'node')} looked at`]);
+  const rows = Object.keys(e.FailedTGAllocs || {}).map((g) => [g, evalCause(e, g)]);
   return rows.length ? panel('What the last evaluation could not place', null, h('dl', { class: 'facts' }, rows.map(([g, t]) => [h('dt', {}, g), h('dd', {}, t)]))) : null;
 }
 
@@ -99,7 +102,6 @@ function groups(d) {
 }
 const sum = (g, what) => (g.Tasks || []).reduce((n, t) => n + (t.Resources?.[what] || 0), 0);
 
-// --- differences of versions ---
 export function diffLines(diff, depth = 0, out = []) {
   const mark = { Added: '+', Deleted: '−', Edited: '±', None: ' ' };
   const pad = '  '.repeat(depth);
@@ -118,14 +120,49 @@ export function diffLines(diff, depth = 0, out = []) {
   return out;
 }
 
-function versions(d) {
+function versions(d, app) {
+  const revert = (v) => app.sure(`Go back to version ${v}?`, `Runs ${d.job.ID} as it was in version ${v}, as a new version.`, 'Revert', () => send('PUT', `/v1/job/${q(d.job.ID)}/revert?namespace=${q(d.ns)}`, { JobID: d.job.ID, JobVersion: v, EnforcePriorVersion: d.job.Version }));
   const list = d.versions?.Versions || [];
   const diffs = d.versions?.Diffs || [];
-  return list.map((v, i) => h('section', { class: 'panel one', key: `v${v.Version}` }, h('div', { class: 'head' }, h('h2', {}, `Version ${v.Version}`, v.Version === d.job.Version ? ', this one' : ''), h('span', { title: zoned(ms(v.SubmitTime)) }, `${clock(ms(v.SubmitTime))}${v.Stable ? ' · stable' : ''}${v.VersionTag ? ` · ${v.VersionTag.Name}` : ''}`)),
+  return list.map((v, i) => h('section', { class: 'panel one', key: `v${v.Version}` }, h('div', { class: 'head' }, h('h2', {}, `Version ${v.Version}`, v.Version === d.job.Version ? ', this one ' : ' ', v.Version === d.job.Version ? null : h('button', { onclick: () => revert(v.Version) }, 'Revert to it')), h('span', { title: zoned(ms(v.SubmitTime)) }, `${clock(ms(v.SubmitTime))}${v.Stable ? ' · stable' : ''}${v.VersionTag ? ` · ${v.VersionTag.Name}` : ''}`)),
     diffs[i] ? h('pre', {}, diffLines(diffs[i])) : h('p', { class: 'soft' }, 'The oldest that is kept.')));
 }
 
-const definition = (d) => [panel('Definition', d.source ? `as it was submitted, ${d.source.Format || 'hcl'}` : 'as the servers have it', h('pre', { class: 'box' }, (d.source?.Source || JSON.stringify(d.job, null, 2)).split('\n').map((l) => [l, '\n'])))];
+// What a person can do with the job; each asks for what it needs.
+function actions(d, app) {
+  const { job: j, ns } = d;
+  const base = `/v1/job/${q(j.ID)}`;
+  const end = `namespace=${q(ns)}`;
+  const live = d.allocs.filter((a) => a.ClientStatus === 'running' || a.ClientStatus === 'pending');
+  const nodes = new Set(live.map((a) => a.NodeID)).size;
+  const scale = (g) => (e) => {
+    e.preventDefault();
+    const count = Number(e.target.elements.count.value);
+    app.act(() => send('PUT', `${base}/scale?${end}`, { Target: { Job: j.ID, Namespace: ns, Group: g.Name }, Count: count, Message: 'by the page' }), `${g.Name} is to have ${num(count)}.`);
+  };
+  const scaling = j.Stop || j.Type === 'system' || j.ParameterizedJob || j.Periodic ? [] : (j.TaskGroups || []).slice(0, 20);
+  return [h('div', { class: 'acts' },
+    j.Periodic && !j.Stop ? h('button', { onclick: () => app.act(() => send('PUT', `${base}/periodic/force?${end}`), 'Started once more.') }, 'Start now') : null,
+    j.Stop ? h('button', { onclick: () => app.act(() => send('PUT', `/v1/jobs?${end}`, { Job: { ...j, Stop: false } }), 'Started.') }, 'Start')
+      : h('button', { onclick: () => app.sure(`Stop ${j.ID}?`, `Stops ${plural(live.length, 'allocation')} of ${j.ID} on ${plural(nodes, 'node')}.`, 'Stop', () => send('DELETE', `${base}?${end}`)) }, 'Stop'),
+    link(`${jobPath(j.ID, ns)}/definition`, 'Edit and plan', { class: 'button main' })),
+  { scaling: scaling.length ? scaling.map((g) => h('form', { class: 'line', key: g.Name, onsubmit: scale(g) }, h('label', {}, `${g.Name} `, h('input', { type: 'number', name: 'count', min: 0, max: 100000, value: g.Count })), h('button', {}, 'Scale'))) : null }];
+}
+
+function dispatch(d, app) {
+  const p = d.job.ParameterizedJob;
+  if (!p || d.job.Stop) return null;
+  const keys = [...(p.MetaRequired || []), ...(p.MetaOptional || [])];
+  const go = (e) => {
+    e.preventDefault();
+    const f = e.target.elements;
+    const meta = Object.fromEntries(keys.map((k) => [k, f[`meta-${k}`].value]).filter(([, v]) => v));
+    const bytes = f.payload?.value ? btoa(String.fromCharCode(...new TextEncoder().encode(f.payload.value))) : null;
+    app.act(() => send('PUT', `/v1/job/${q(d.job.ID)}/dispatch?namespace=${q(d.ns)}`, { Payload: bytes, Meta: meta }), 'Dispatched.');
+  };
+  return panel('Dispatch', null, h('form', { onsubmit: go }, keys.map((k) => h('p', {}, h('label', {}, `${k} `, h('input', { name: `meta-${k}`, required: (p.MetaRequired || []).includes(k) })))),
+    p.Payload === 'forbidden' ? null : h('label', {}, 'Payload', h('textarea', { name: 'payload', class: 'small' })), h('button', { class: 'main' }, 'Dispatch')));
+}
 
 function view(d, at, app) {
   const { id, ns, tab } = parts(at);
@@ -137,13 +174,14 @@ function view(d, at, app) {
   const blocked = d.evals.find((e) => e.Status === 'blocked');
   const live = d.allocs.filter((a) => a.DesiredStatus === 'run' || a.ClientStatus === 'running').toSorted((a, b) => b.CreateIndex - a.CreateIndex);
   const all = at.query.get('all') || tab === 'allocations';
+  const [acts, { scaling }] = actions(d, app);
   const out = [
-    h('div', { class: 'line' }, h('h1', {}, j.ID, ' ', h('span', { class: `chip ${chip[0]}` }, chip[1]))),
+    h('div', { class: 'line' }, h('h1', {}, j.ID, ' ', h('span', { class: `chip ${chip[0]}` }, chip[1])), acts),
     h('p', { class: 'sub' }, `${j.Type} · priority ${j.Priority} · namespace ${j.Namespace} · version ${j.Version}, `, h('span', { title: zoned(ms(j.SubmitTime)) }, clock(ms(j.SubmitTime))), j.ParentID ? [' · of ', link(jobPath(j.ParentID, ns), j.ParentID)] : null),
     h('nav', { class: 'tabs', 'aria-label': 'parts of the job' }, TABS.map((t) => link(t === 'overview' ? jobPath(id, ns) : `${jobPath(id, ns)}/${t}`, t, { 'aria-current': t === tab ? 'page' : null }))),
   ];
-  if (tab === 'versions') return [...out, versions(d)];
-  if (tab === 'definition') return [...out, h('div', { class: 'one' }, definition(d))];
+  if (tab === 'versions') return [...out, versions(d, app)];
+  if (tab === 'definition') return [...out, h('div', { class: 'one' }, editor(app))];
   if (tab === 'evaluations') return [...out, h('div', { class: 'one' }, panel('Evaluations', null, evalTable(d.evals)))];
   const allocations = panel('Allocations', tab === 'overview' ? link(`${jobPath(id, ns)}/allocations`, 'show ended') : 'newest first', allocTable((all ? d.allocs.toSorted((a, b) => b.CreateIndex - a.CreateIndex) : live).slice(0, 500)));
   if (tab === 'allocations') return [...out, h('div', { class: 'one' }, allocations)];
@@ -152,7 +190,8 @@ function view(d, at, app) {
       const group = d.explain?.Groups?.find((x) => x.Name === g);
       return group ? funnel(group, s.Queued, blocked) : null;
     }), d.explain || !blocked ? null : failedPanel(blocked)),
-    h('div', { class: 'two' }, h('div', {}, panel('Groups', null, groups(d))), h('div', {}, panel('Deployment', current ? short(current.ID) : null, current ? deploymentRow(current, app, true) : h('p', { class: 'soft' }, 'None.')))),
+    h('div', { class: 'one' }, dispatch(d, app)),
+    h('div', { class: 'two' }, h('div', {}, panel('Groups', null, groups(d), scaling)), h('div', {}, panel('Deployment', current ? short(current.ID) : null, current ? deploymentRow(current, app, true) : h('p', { class: 'soft' }, 'None.')))),
     h('div', { class: 'one' }, allocations), h('div', { class: 'one' }, panel('Evaluations', link(`${jobPath(id, ns)}/evaluations`, 'all'), evalTable(d.evals.slice(0, 5))))];
 }
 

@@ -7,7 +7,7 @@ import { num, ago, ms, jobPath, nodePath } from './words.js';
 const ROWS = 500;
 
 // A list with a filter and an order in its address.
-function listPage({ title, nav, path, load, words, columns, key, sort, empty, about }) {
+function listPage({ title, nav, path, load, words, columns, key, sort, empty, about, more }) {
   const address = (at, change) => {
     const u = new URLSearchParams(at.query);
     for (const [k, v] of Object.entries(change)) v ? u.set(k, v) : u.delete(k);
@@ -24,7 +24,7 @@ function listPage({ title, nav, path, load, words, columns, key, sort, empty, ab
         app.render();
       };
       return [h('h1', {}, title), h('p', { class: 'sub' }, find ? `${num(hit.length)} of ${num(rows.length)}` : num(rows.length), hit.length > ROWS ? `, the first ${ROWS} are shown` : ''),
-        h('div', { class: 'one' }, h('input', { type: 'search', placeholder: 'Filter', 'aria-label': `filter ${title}`, value: find, oninput: typed })),
+        h('div', { class: 'one' }, h('input', { type: 'search', placeholder: 'Filter', 'aria-label': `filter ${title}`, value: find, oninput: typed }), more ? [' ', more()] : null),
         h('section', { class: 'panel one' }, table(hit, columns, { key, sort: at.query.get('sort') || sort, address: (s) => address(at, { sort: s }), empty }))];
     },
   };
@@ -42,10 +42,12 @@ export function jobState(j) {
   return { s, rank: 4, tone: 'good', text: j.Periodic ? 'periodic' : j.ParameterizedJob ? 'dispatched' : j.Status };
 }
 
+const runLink = () => link('/ui/jobs/run', 'Run a job', { class: 'button main' });
 export const jobs = listPage({
   title: 'Jobs', nav: 'Jobs', path: '/ui/jobs', sort: 'State', key: (j) => `${j.Namespace}/${j.ID}`, about: (e) => e.Topic === 'Job' || e.Topic === 'Allocation' || e.Topic === 'Evaluation',
   load: async () => (await maybe('/v1/jobs?namespace=*', [])).map((j) => ({ ...j, Namespace: j.Namespace || j.JobSummary?.Namespace || 'default', state: jobState(j) })),
   words: (j) => `${j.ID} ${j.Namespace} ${j.Type} ${j.state.text} ${j.NodePool}`,
+  more: runLink,
   empty: 'No job yet: paddock job init -short; paddock job run example.nomad.hcl',
   columns: [
     { name: 'Job', sort: (j) => j.ID, cell: (j) => link(jobPath(j.ID, j.Namespace), j.ID) },
@@ -76,4 +78,28 @@ export const nodes = listPage({
     { name: 'Version', sort: (n) => n.Version, cell: (n) => n.Version },
   ],
 });
-export { listPage };
+
+export const services = listPage({
+  title: 'Services', nav: 'Services', path: '/ui/services', sort: 'Service', key: (s) => s.key, about: (e) => e.Topic === 'Service' || e.Topic === 'Allocation',
+  load: async () => (await maybe('/v1/services?namespace=*', [])).flatMap((n) => (n.Services || []).map((s) => ({ name: s.ServiceName, ns: n.Namespace, tags: s.Tags || [], key: `${n.Namespace}/${s.ServiceName}` }))),
+  words: (s) => `${s.name} ${s.ns} ${s.tags.join(' ')}`,
+  empty: 'No service is registered: a block service of a group or task does that.',
+  columns: [{ name: 'Service', sort: (s) => s.name, cell: (s) => s.name }, { name: 'Namespace', sort: (s) => s.ns, cell: (s) => s.ns }, { name: 'Tags', cell: (s) => s.tags.join(', ') || '-' }],
+});
+
+export const variables = listPage({
+  title: 'Variables', nav: 'Variables', path: '/ui/variables', sort: 'Path', key: (v) => `${v.Namespace}/${v.Path}`, about: () => false,
+  load: () => maybe('/v1/vars?namespace=*', []),
+  words: (v) => `${v.Path} ${v.Namespace}`,
+  empty: 'No variable that this token may list: paddock var put PATH KEY=VALUE. What is in one is shown by paddock var get.',
+  columns: [{ name: 'Path', sort: (v) => v.Path, cell: (v) => v.Path }, { name: 'Namespace', sort: (v) => v.Namespace, cell: (v) => v.Namespace }, { name: 'Changed', n: true, sort: (v) => -v.ModifyTime, cell: (v) => `${ago(ms(v.ModifyTime))} ago` }],
+});
+
+export const volumes = listPage({
+  title: 'Volumes', nav: 'Volumes', path: '/ui/storage', sort: 'Volume', key: (v) => v.ID, about: () => false,
+  load: () => maybe('/v1/volumes?type=host&namespace=*', []),
+  words: (v) => `${v.Name} ${v.ID} ${v.Namespace} ${v.State}`,
+  empty: 'No volume was made: paddock volume create.',
+  columns: [{ name: 'Volume', sort: (v) => v.Name, cell: (v) => v.Name }, { name: 'State', sort: (v) => v.State, cell: (v) => v.State }, { name: 'Node', sort: (v) => v.NodeID, cell: (v) => link(nodePath(v.NodeID), (v.NodeID || '').slice(0, 8)) },
+    { name: 'Namespace', sort: (v) => v.Namespace, cell: (v) => v.Namespace }, { name: 'Plugin', cell: (v) => v.PluginID || '-' }],
+});

@@ -5,9 +5,13 @@ import { get, send, maybe, events, stream, restart, Refused, signIn, signedIn } 
 import { span, jobPath, nodePath, allocPath, short } from './words.js';
 import { overview } from './overview.js';
 import { job } from './job.js';
-import { jobs, nodes } from './lists.js';
+import { jobs, nodes, services, variables, volumes } from './lists.js';
+import { alloc } from './alloc.js';
+import { node } from './node.js';
+import { runJob } from './edit.js';
 
-const NAV = [['Overview', '/ui/', 'o'], ['Jobs', '/ui/jobs', 'j'], ['Nodes', '/ui/clients', 'n']];
+const NAV = [['Overview', '/ui/', 'o'], ['Jobs', '/ui/jobs', 'j'], ['Nodes', '/ui/clients', 'n'],
+  ['Services', '/ui/services', 's'], ['Variables', '/ui/variables', 'v'], ['Volumes', '/ui/storage', 'd']];
 
 const token = {
   title: 'Token', load: async () => maybe('/v1/acl/token/self', null),
@@ -29,7 +33,8 @@ const token = {
 
 // [a pattern of paths, the page]; what the pattern's parentheses take is `at.id`.
 const ROUTES = [
-  [/^\/ui\/?$/, overview], [/^\/ui\/jobs\/?$/, jobs], [/^\/ui\/jobs\/(.+)$/, job],
+  [/^\/ui\/?$/, overview], [/^\/ui\/jobs\/?$/, jobs], [/^\/ui\/jobs\/run\/?$/, runJob], [/^\/ui\/jobs\/(.+)$/, job],
+  [/^\/ui\/clients\/(.+)$/, node], [/^\/ui\/allocations\/(.+)$/, alloc], [/^\/ui\/services/, services], [/^\/ui\/variables/, variables], [/^\/ui\/storage/, volumes],
   [/^\/ui\/(?:clients|topology)\/?$/, nodes], [/^\/ui\/settings\/tokens\/?$/, token],
 ];
 const nowhere = { title: 'Nothing here', load: async () => ({}), view: () => [h('h1', {}, 'There is nothing at this address.'), link('/ui/', 'To the overview')] };
@@ -131,12 +136,16 @@ async function load(now) {
 // Asks again, but not more often than the servers' time allows.
 function later(least) {
   const gap = Math.max(least, Math.max(500, took * 4) - (Date.now() - loadedAt));
-  if (!again) again = setTimeout(() => load(false), Math.max(0, gap));
+  if (!again) again = setTimeout(() => {
+    again = 0;
+    load(false);
+  }, Math.max(0, gap));
 }
 
 events((list) => {
   if (list === null || list.some((e) => !at.page.about || at.page.about(e, at))) later(0);
   for (const e of list || []) at.page.event?.(e, at);
+  if (list?.length && at.page.event && data) requestAnimationFrame(render);
   drawHeader();
 });
 
@@ -172,7 +181,6 @@ function drawHeader() {
     h('span', { class: 'state', role: 'status' }, state));
 }
 
-// --- find ---
 let finding = 0;
 async function find(e) {
   const text = e.target.value.trim();
@@ -204,7 +212,6 @@ function findKey(e) {
   }
 }
 
-// --- addresses and keys ---
 document.addEventListener('click', (e) => {
   const a = e.target.closest?.('a[href]');
   if (found && !e.target.closest?.('.find')) {

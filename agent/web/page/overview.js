@@ -55,7 +55,7 @@ export function whyText(g) {
   return (fits ? `${plural(fits, 'node')} would take one now; ` : '') + (not.join('; ') || 'nothing speaks against it');
 }
 
-function evalCause(e, group) {
+export function evalCause(e, group) {
   const m = e?.FailedTGAllocs?.[group];
   if (!m) return e?.StatusDescription || '';
   const parts = [];
@@ -209,7 +209,6 @@ function changing(d, app) {
   return h('section', { class: 'panel tall', 'aria-label': 'Changing now' }, h('div', { class: 'head' }, h('h2', {}, 'Changing now'), h('span', {}, side)), rows.length ? rows : h('p', { class: 'soft' }, 'Nothing.'));
 }
 
-// --- lately ---
 const seen = new Map();
 function sentence(e) {
   const p = e.Payload || {};

@@ -38,6 +38,15 @@ export function bytes(n) {
   return `${i && v < 100 ? v.toFixed(1) : Math.round(v)} ${units[i]}`;
 }
 
+// A part of an address; one that is no valid escape is taken as it stands.
+export function unescaped(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 // A job's address and back: "ID@namespace", as Nomad writes it. Ids may hold slashes.
 export const jobPath = (id, ns) => `/ui/jobs/${encodeURIComponent(id)}@${encodeURIComponent(ns || 'default')}`;
 export const nodePath = (id) => `/ui/clients/${encodeURIComponent(id)}`;
