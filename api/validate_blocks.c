@@ -448,6 +448,22 @@ validate_blocks_identities(const struct check *c, const struct task *t)
     }
 }
 
+static void
+validate_blocks_actions(const struct check *c, const struct task *t)
+{
+    for (size_t i = 0; i < t->actions.n; i++) {
+        const struct action *x = t->actions.v[i];
+        const char *name = str_or(x->name, "");
+        if (*name == '\0')
+            validate_blocks_complain(c, "action: the name is missing");
+        if (str_empty(x->command))
+            validate_blocks_complain(c, "action \"%s\": the command is missing", name);
+        for (size_t k = 0; k < i; k++)
+            if (str_eq(t->actions.v[k]->name, name))
+                validate_blocks_complain(c, "action \"%s\" is there twice", name);
+    }
+}
+
 void
 validate_task_blocks(const void *ctx, const struct task_group *g, const struct task *t,
                      struct str_list *errors)
@@ -466,10 +482,7 @@ validate_task_blocks(const void *ctx, const struct task_group *g, const struct t
     if (payload && !str_empty(payload->file) &&
         !children_payload_path(ctx, str_or(t->name, ""), payload->file))
         validate_blocks_complain(&c, "dispatch_payload: destination escapes allocation directory");
-    for (size_t i = 0; i < t->actions.n; i++)
-        if (str_empty(t->actions.v[i]->command))
-            validate_blocks_complain(&c, "action \"%s\": the command is missing",
-                                     str_or(t->actions.v[i]->name, ""));
+    validate_blocks_actions(&c, t);
     secret_validate(ctx, t, errors);
     const struct task_csi_plugin_config *p = t->csi_plugin_config;
     if (p && (str_empty(p->id) || !STR_ONE_OF(p->type, "controller", "node", "monolith")))

@@ -80,12 +80,10 @@ static bool
 of_nomad(const char *name)
 {
     static const char *const names[] = {"acl",
-                                        "action",
                                         "check",
                                         "client-config",
                                         "config",
                                         "debug",
-                                        "job action",
                                         "license",
                                         "namespace",
                                         "node pool",

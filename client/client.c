@@ -432,14 +432,32 @@ client_has_task(const struct client *c, const char *alloc_id, const char *task)
     return ar != NULL && alloc_runner_task(ar, task) != NULL;
 }
 
+static const struct task *
+client_task(const struct client *c, const char *alloc_id, const char *task)
+{
+    const struct alloc_runner *ar = alloc_runner_find(&c->allocs, alloc_id);
+    for (size_t i = 0; ar != NULL && ar->a.tg != NULL && i < ar->a.tg->tasks.n; i++)
+        if (str_eq(ar->a.tg->tasks.v[i]->name, task))
+            return ar->a.tg->tasks.v[i];
+    return NULL;
+}
+
 const char *
 client_task_driver(const struct client *c, const char *alloc_id, const char *task)
 {
-    const struct alloc_runner *ar = alloc_runner_find(&c->allocs, alloc_id);
+    const struct task *t = client_task(c, alloc_id, task);
+    return t != NULL ? t->driver : NULL;
+}
 
-    for (size_t i = 0; ar != NULL && ar->a.tg != NULL && i < ar->a.tg->tasks.n; i++)
-        if (str_eq(ar->a.tg->tasks.v[i]->name, task))
-            return ar->a.tg->tasks.v[i]->driver;
+const struct action *
+client_task_action(const struct client *c, const char *alloc_id, const char *job, const char *task,
+                   const char *action)
+{
+    const struct alloc_runner *ar = alloc_runner_find(&c->allocs, alloc_id);
+    const struct task *t = client_task(c, alloc_id, task);
+    for (size_t i = 0; t != NULL && str_eq(ar->a.rec->alloc->job_id, job) && i < t->actions.n; i++)
+        if (str_eq(t->actions.v[i]->name, action))
+            return t->actions.v[i];
     return NULL;
 }
 

@@ -99,6 +99,10 @@ char *client_gone_words(const struct client *c, const void *ctx, const char *all
 /* Borrowed; NULL: the task, or its allocation, is not here. */
 const char *client_task_driver(const struct client *c, const char *alloc_id, const char *task);
 bool client_has_task(const struct client *c, const char *alloc_id, const char *task);
+/* Returns an action of a task of the job; borrowed. NULL: the job, the task or the action is not
+ * what the allocation has. */
+const struct action *client_task_action(const struct client *c, const char *alloc_id,
+                                        const char *job, const char *task, const char *action);
 
 /* --- operations on allocations: `e` NULL means done. --- */
 /* `task` NULL or "": every running main task; `all_tasks`: also those that are dead already. */

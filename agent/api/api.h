@@ -233,6 +233,7 @@ bool request_fits(const struct request *a, const char *path, const char *suffix,
 void metrics_get(struct request *a);
 /* agent/api/routes_exec.c */
 void alloc_exec(struct request *a);
+void job_action(struct request *a);
 void exec_rights_changed(struct api *api); /* as api_rights_changed() */
 /* agent/api/routes_client.c. True: allocation a->id is this node's. Otherwise the request is
  * forwarded or answered. */

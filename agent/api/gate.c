@@ -97,7 +97,8 @@ static bool
 is_decided_away(const struct request *a)
 {
     bool of_a_node = str_prefix(a->req->path, "/v1/client/") ||
-                     str_prefix(a->req->path, "/v1/allocation/");
+                     str_prefix(a->req->path, "/v1/allocation/") ||
+                     (a->route->verbs & VERB_SESSION) != 0;
 
     return of_a_node && !request_is_for_our_region(a);
 }

@@ -28,8 +28,8 @@ struct session { /* a talloc context, gone when the WebSocket is */
     struct ws *ws;
     struct client_exec *exec; /* NULL: the handshake is awaited */
     const char *alloc_id, *peer;
-    char *token;                /* of who asks; NULL: none */
-    const char *accessor;       /* ... as the audit log says it */
+    char *token;          /* of who asks; NULL: none */
+    const char *accessor; /* ... as the audit log says it */
     bool passed_on;
     struct session *next, **at; /* of the api's */
     struct client_exec_request req;
@@ -373,6 +373,39 @@ session_new(struct request *a, const struct client_exec_request *r)
     return s;
 }
 
+/* Returns whether a command may run in a task of a->id here; false: answered. */
+static bool
+exec_is_here(struct request *a, const char *task)
+{
+    a->fail = fail_in_session;
+    if (!request_reaches_alloc(a))
+        return false;
+    const struct agent_config *cfg = a->api->cfg;
+    if (cfg && cfg->client && cfg->client->disable_remote_exec) {
+        log_warn("http", "a command in a task was refused: client.disable_remote_exec is set",
+                 "alloc_id", a->id, "peer", a->req->peer, NULL);
+        reply_fail(a, 403, "Permission denied"); /* as Nomad says */
+        return false;
+    }
+    if (!client_has_task(a->api->client, a->id, task)) {
+        reply_fail(a, 404, "Unknown task name \"%s\"", task);
+        return false;
+    }
+    return true;
+}
+
+static void
+exec_open(struct request *a, const struct client_exec_request *r, bool handshake)
+{
+    struct session *s = session_new(a, r);
+
+    s->ws = ws_accept(a->api->loop, a->req, &session_ops, s);
+    if (!s->ws)
+        session_free(s);
+    else if (!handshake)
+        routes_exec_start(s);
+}
+
 void
 alloc_exec(struct request *a)
 {
@@ -382,30 +415,39 @@ alloc_exec(struct request *a)
     if (!command_param(a, &r.command) || !param_bool(a, "tty", &r.tty) ||
         !param_bool(a, "ws_handshake", &handshake))
         return;
-    if (str_empty(r.task)) {
+    if (str_empty(r.task))
         reply_fail(a, 400, "must provide task name");
+    else if (ws_check(a->req) && exec_is_here(a, r.task))
+        exec_open(a, &r, handshake);
+}
+
+/* --- actions: commands that a job names --- */
+
+/* The node that has the allocation knows the action: of the job's version that it runs. */
+void
+job_action(struct request *a)
+{
+    struct client_exec_request r = {.task = http_query(a->req, "task")};
+    const char *job = a->id, *name = http_query(a->req, "action");
+    bool handshake = false;
+
+    if (!param_bool(a, "tty", &r.tty) || !param_bool(a, "ws_handshake", &handshake))
+        return;
+    a->id = str_or(http_query(a->req, "allocID"), "");
+    if (str_empty(name) || str_empty(r.task) || str_empty(a->id)) {
+        reply_fail(a, 400, "must provide action, task and allocID");
         return;
     }
-    if (!ws_check(a->req))
+    if (!ws_check(a->req) || !exec_is_here(a, r.task))
         return;
-    a->fail = fail_in_session;
-    if (!request_reaches_alloc(a))
-        return;
-    const struct agent_config *cfg = a->api->cfg;
-    if (cfg && cfg->client && cfg->client->disable_remote_exec) {
-        log_warn("http", "a command in a task was refused: client.disable_remote_exec is set",
-                 "alloc_id", a->id, "peer", a->req->peer, NULL);
-        reply_fail(a, 403, "Permission denied"); /* as Nomad says */
+    const struct action *x = client_task_action(a->api->client, a->id, job, r.task, name);
+    if (x == NULL) {
+        reply_fail(a, 404, "task \"%s\" of job \"%s\" has no action \"%s\" in this allocation",
+                   r.task, job, name);
         return;
     }
-    if (!client_has_task(a->api->client, a->id, r.task)) {
-        reply_fail(a, 404, "Unknown task name \"%s\"", r.task);
-        return;
-    }
-    struct session *s = session_new(a, &r);
-    s->ws = ws_accept(a->api->loop, a->req, &session_ops, s);
-    if (!s->ws)
-        session_free(s);
-    else if (!handshake)
-        routes_exec_start(s);
+    list_add(a, r.command, x->command);
+    for (size_t i = 0; i < x->args.n; i++)
+        list_add(a, r.command, x->args.v[i]);
+    exec_open(a, &r, handshake);
 }

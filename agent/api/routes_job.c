@@ -25,7 +25,7 @@ struct versions {
     struct parts parts;
     struct id_request *req;
     uint64_t newest;
-    bool diffs;         /* they are asked for */
+    bool diffs; /* they are asked for */
     bool begun, in_diffs;
 };
 
@@ -250,8 +250,11 @@ parse_work(void *arg)
     const struct job_parse_request *r = p->r;
     struct hcl_diags d = HCL_DIAGS_INIT;
     struct jobspec_file vars = {.name = "variables.hcl", .s = r->variables};
-    struct jobspec_input in = {.name = "input.hcl", .s = r->job_hcl, .n = strlen(r->job_hcl),
-                               .lenient = true, .random = rand_bytes};
+    struct jobspec_input in = {.name = "input.hcl",
+                               .s = r->job_hcl,
+                               .n = strlen(r->job_hcl),
+                               .lenient = true,
+                               .random = rand_bytes};
     if (!str_empty(r->variables)) {
         vars.n = strlen(r->variables);
         in.var_files = &vars;
@@ -366,6 +369,37 @@ job_submission(struct request *a)
 }
 
 static void
+actions_done(struct request *a, const void *resp)
+{
+    const struct job_response *r = resp;
+    struct object_list l = {NULL, 0};
+
+    reply_meta(a, r->meta);
+    if (r->job == NULL) {
+        reply_fail(a, 404, "job not found");
+        return;
+    }
+    for (size_t g = 0; g < r->job->task_groups.n; g++) {
+        const struct task_group *tg = r->job->task_groups.v[g];
+        for (size_t t = 0; t < tg->tasks.n; t++)
+            for (size_t i = 0; i < tg->tasks.v[t]->actions.n; i++) {
+                const struct action *x = tg->tasks.v[t]->actions.v[i];
+                struct job_action *to = mem_new(a, struct job_action);
+                *to = (struct job_action){x->name, x->command, x->args, tg->tasks.v[t]->name,
+                                          tg->name};
+                list_add(a, l, to);
+            }
+    }
+    reply_rows(a, &type_job_action, &l);
+}
+
+static void
+job_actions(struct request *a)
+{
+    call_server(a, RPC_JOB_GET_JOB, request_by_id(a), actions_done);
+}
+
+static void
 statuses_done(struct request *a, const void *resp)
 {
     const struct job_statuses_response *r = resp;
@@ -396,6 +430,8 @@ jobs_statuses(struct request *a)
 const struct route routes_job[] = {
     {VERB_GET | VERB_WRITE, "/v1/jobs/statuses", NULL, jobs_statuses, RPC_JOB_STATUSES, BY_SERVER},
     {VERB_WRITE | VERB_DELETE, "/v1/job/", "/tag", job_tag, RPC_JOB_TAG_VERSION, BY_SERVER},
+    {VERB_GET, "/v1/job/", "/actions", job_actions, RPC_JOB_GET_JOB, BY_SERVER},
+    {VERB_GET | VERB_UNSAFE | VERB_SESSION, "/v1/job/", "/action", job_action, 0, "alloc-exec"},
     {VERB_GET, "/v1/job/", "/submission", job_submission, RPC_JOB_SUBMISSION, BY_SERVER},
     {VERB_WRITE, "/v1/jobs", NULL, with_job, RPC_JOB_REGISTER, BY_SERVER},
     {VERB_WRITE, "/v1/jobs/parse", NULL, jobs_parse, 0, "parse-job|submit-job"},

@@ -14,9 +14,6 @@ static const struct {
     const char *path, *suffix; /* as in struct route */
     const char *what; /* NULL: Enterprise */
 } rows[] = {
-    /* jobs */
-    {VERB_ANY, "/v1/job/", "/actions", "actions of a job"},
-    {VERB_ANY, "/v1/job/", "/action", "actions of a job"},
     /* allocations, evaluations, deployments */
     {VERB_ANY, "/v1/client/allocation/", "/snapshot", "migrating an ephemeral disk"},
     {VERB_GET, "/v1/client/allocation/", "/pause", "the schedule of a task"},

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * alloc exec: a command in a running task, over a WebSocket to the agent. The terminal (raw while
- * the session lasts); what goes to the task: input, sizes of the window, signs of life; what comes
- * from it: output and the exit code; and the command, which runs one loop until the session is
- * over.
+ * alloc exec, job action: a command in a running task, over a WebSocket to the agent. The terminal
+ * (raw while the session lasts); what goes to the task: input, sizes of the window, signs of life;
+ * what comes from it: output and the exit code; and the commands, which run one loop until the
+ * session is over.
  */
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -16,9 +16,9 @@
 #include "net/http/ws.h"
 
 enum {
-    CHUNK = 16 << 10,            /* bytes of input in a message */
-    HEARTBEAT_MS = 10 * 1000,    /* a sign of life, for what watches idle connections on the way */
-    MESSAGE_MEMORY = 4 << 20     /* of a decoded message */
+    CHUNK = 16 << 10,         /* bytes of input in a message */
+    HEARTBEAT_MS = 10 * 1000, /* a sign of life, for what watches idle connections on the way */
+    MESSAGE_MEMORY = 4 << 20  /* of a decoded message */
 };
 
 struct session {
@@ -122,8 +122,8 @@ read_input(struct session *s)
         return;
     }
     if (out.len > 0)
-        send_input(s, &(struct exec_input){
-                          .stdin = &(struct exec_stream){.data = {out.data, out.len}}});
+        send_input(
+            s, &(struct exec_input){.stdin = &(struct exec_stream){.data = {out.data, out.len}}});
     if (n <= 0) {
         stop_input(s);
         send_input(s, &(struct exec_input){.stdin = &(struct exec_stream){.close = true}});
@@ -293,6 +293,20 @@ exec_start(struct cmd *c, const struct exec_opts *o)
                                    "command", command, "tty", o->tty ? "true" : "false", NULL));
 }
 
+/* Settles whether there is a terminal. False: an option is wrong, which was said. */
+static bool
+exec_terminal(struct cmd *c, struct exec_opts *o, int *rc)
+{
+    if (!o->tty_given)
+        o->tty = o->in && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    *rc = 0;
+    if (o->tty && !o->in)
+        *rc = cmd_fail(c, "-i must be enabled if running with tty");
+    else if (!str_eq(o->escape, "none") && strlen(o->escape) != 1)
+        *rc = cmd_fail(c, "-e requires 'none' or a single character");
+    return *rc == 0;
+}
+
 int
 cmd_alloc_exec(struct cmd *c)
 {
@@ -315,11 +329,72 @@ cmd_alloc_exec(struct cmd *c)
                    &(struct cmd_args){.client = true, .min = 2, .max = SIZE_MAX, .verbatim = true},
                    &rc))
         return rc;
-    if (!o.tty_given)
-        o.tty = o.in && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-    if (o.tty && !o.in)
-        return cmd_fail(c, "-i must be enabled if running with tty");
-    if (!str_eq(o.escape, "none") && strlen(o.escape) != 1)
-        return cmd_fail(c, "-e requires 'none' or a single character");
-    return exec_start(c, &o);
+    return exec_terminal(c, &o, &rc) ? exec_start(c, &o) : rc;
+}
+
+/* --- an action of a job --- */
+
+/* Returns the one action of that name, in the group and the task where these are given; NULL: said.
+ */
+static const struct job_action *
+action_find(struct cmd *c, const char *job, const char *name, const struct exec_opts *o)
+{
+    struct object_list l = {NULL, 0};
+    const struct job_action *found = NULL;
+
+    if (!api_read_list(c, api_target(c, "/v1/job/%/actions", job, NULL), &type_job_action, &l,
+                       "Error retrieving actions"))
+        return NULL;
+    for (size_t i = 0; i < l.n; i++) {
+        const struct job_action *x = l.v[i];
+        if (!str_eq(x->name, name) || (!str_empty(o->task) && !str_eq(x->task_name, o->task)) ||
+            (!str_empty(o->group) && !str_eq(x->task_group_name, o->group)))
+            continue;
+        if (found != NULL) {
+            cmd_fail(c, "Several tasks have an action \"%s\": say which by -group and -task", name);
+            return NULL;
+        }
+        found = x;
+    }
+    if (found == NULL)
+        cmd_fail(c, "Job \"%s\" has no action \"%s\" there", job, name);
+    return found;
+}
+
+int
+cmd_job_action(struct cmd *c)
+{
+    struct exec_opts o = {.in = true, .escape = "~"};
+    const char *job = NULL, *alloc = NULL;
+    const struct opt opts[] = {
+        {"job", OPT_STRING, &job, "<job>", "The job."},
+        {"alloc", OPT_STRING, &alloc, "<allocation>", "The allocation; default: a running one."},
+        {"group", OPT_STRING, &o.group, "<group>", "The group that has the action."},
+        {"task", OPT_STRING, &o.task, "<task>", "The task that has the action."},
+        {"i", OPT_BOOL, &o.in, NULL, "Pass standard input on (the default); -i=false gives none."},
+        {"t", OPT_BOOL, &o.tty, NULL,
+         "Give the command a terminal; default: when input and output are terminals.",
+         &o.tty_given},
+        {"e", OPT_STRING, &o.escape, "<char>",
+         "The escape character of a terminal session (default ~), or none."},
+        {0}};
+    int rc;
+
+    if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .min = 1, .max = 1}, &rc) ||
+        !exec_terminal(c, &o, &rc))
+        return rc;
+    if (str_empty(job))
+        return cmd_fail(c, "A job ID is required: -job");
+    const struct job_action *x = action_find(c, job, c->args[0], &o);
+    if (x == NULL)
+        return 1;
+    const struct allocation *a =
+        str_empty(alloc) ? alloc_of_job(c, job, x->task_group_name) : alloc_find(c, alloc);
+    if (a == NULL)
+        return 1;
+    struct session s = {.c = c, .tty = o.tty, .input_open = o.in};
+    escape_init(&s.escape, o.tty && !str_eq(o.escape, "none") ? o.escape[0] : 0);
+    return exec_run(&s, api_target(c, "/v1/job/%/action", job, "action", x->name, "allocID", a->id,
+                                   "task", x->task_name, "group", x->task_group_name, "tty",
+                                   o.tty ? "true" : "false", NULL));
 }

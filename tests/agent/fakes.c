@@ -381,6 +381,17 @@ client_task_driver(const struct client *c, const char *alloc_id, const char *tas
     return client_has_task(c, alloc_id, task) ? "exec" : NULL;
 }
 
+const struct action *
+client_task_action(const struct client *c, const char *alloc_id, const char *job, const char *task,
+                   const char *action)
+{
+    static const struct action hello = {.name = "hello", .command = "echo"};
+
+    return client_has_task(c, alloc_id, task) && str_eq(job, "web") && str_eq(action, "hello")
+               ? &hello
+               : NULL;
+}
+
 struct node_meta_response *
 client_meta(const struct client *c, const void *ctx)
 {

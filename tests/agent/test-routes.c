@@ -679,7 +679,6 @@ START_TEST(what_is_not_built_says_so_and_not_that_something_is_missing)
 {
     /* clang-format off */
     static const char *const gets[] = {
-        "job/x/actions", "job/x/action",
         "client/allocation/x/snapshot", "client/allocation/x/pause",
         "agent/monitor/export", "agent/host",
         "agent/pprof/cmdline",
@@ -778,7 +777,6 @@ END_TEST
 TEST_SUITE_FIXTURE(
     "routes", 30, setup, teardown, paths_and_methods, ids_may_hold_slashes, errors,
     a_job_is_refused_with_the_status_that_nomad_has, objects_come_as_the_server_wrote_them,
-    the_page_is_served_with_a_policy_that_lets_nothing_in,
     a_node_has_the_allocations_of_all_namespaces, draining, node_metadata, parameters, lists,
     a_list_of_any_length_is_streamed, pretty, versions_come_one_by_one,
     a_blocking_query_is_canceled_with_its_client, bodies, agent_routes,

@@ -114,12 +114,12 @@ START_TEST(fields_without_effect_are_named)
     list_add(j, j->task_groups, g);
     codec_list_later(ctx, &type_job, j, &found);
     ck_assert_uint_eq(found.n, 0);
-    list_add(j, t->actions, type_new(j, &type_action));
+    t->csi_plugin_config = type_new(j, &type_task_csi_plugin_config);
     list_add(j, t->templates, type_new(j, &type_template));
     list_add(j, t->artifacts, type_new(j, &type_task_artifact));
     codec_list_later(ctx, &type_job, j, &found);
     ck_assert_uint_eq(found.n, 1);
-    ck_assert_str_eq(found.v[0], "group \"web\": task \"x\": action");
+    ck_assert_str_eq(found.v[0], "group \"web\": task \"x\": csi_plugin");
 }
 END_TEST
 
