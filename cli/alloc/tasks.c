@@ -126,6 +126,15 @@ print_resources(struct cmd *c, const struct allocation *a, const struct alloc_re
     for (size_t i = 2; (more = tasks_address(c, e->v, i)); i++)
         table_row(&t, "", "", "", more);
     table_print_blank(&t);
+    for (size_t i = 0; i < e->v->devices.n; i++) {
+        const struct allocated_device_resource *got = e->v->devices.v[i];
+        const char *ids = "";
+        for (size_t k = 0; k < got->device_ids.n; k++)
+            ids = mem_printf(c, "%s%s%s", ids, k > 0 ? ", " : "", got->device_ids.v[k]);
+        cmd_say(c, "Device %s/%s/%s: %s", got->vendor, got->type, got->name, ids);
+    }
+    if (e->v->devices.n > 0)
+        cmd_put(c, "\n");
 }
 
 /* --- what it used --- */

@@ -192,6 +192,63 @@ print_drivers(struct cmd *c, const struct node *n)
     table_print(&t);
 }
 
+/* With -verbose. */
+static void
+print_volumes(struct cmd *c, const struct node *n)
+{
+    struct table t;
+    if (n->host_volumes.n == 0)
+        return;
+    cmd_heading(c, "Host Volumes");
+    table_init(&t, c, 4);
+    table_row(&t, "Name", "Read Only", "ID", "Path");
+    for (size_t i = 0; i < n->host_volumes.n; i++) {
+        const struct client_host_volume_config *v = n->host_volumes.v[i].v;
+        table_row(&t, v->name, fmt_bool(v->read_only), str_or(v->id, "<none>"), v->path);
+    }
+    table_print(&t);
+}
+
+static bool
+has_device(const struct allocation *a, const struct node_device_resource *g, const char *id)
+{
+    const struct allocated_resources *r = a->allocated_resources;
+    for (size_t i = 0; r && i < r->tasks.n; i++) {
+        const struct allocated_device_resource_list *l = &r->tasks.v[i].v->devices;
+        for (size_t k = 0; k < l->n; k++)
+            if (str_eq(l->v[k]->vendor, g->vendor) && str_eq(l->v[k]->type, g->type) &&
+                str_eq(l->v[k]->name, g->name) && str_list_has(&l->v[k]->device_ids, id))
+                return true;
+    }
+    return false;
+}
+
+/* With -verbose: each instance, and whose it is. */
+static void
+print_devices(struct cmd *c, const struct node *n, const struct allocation_list *l)
+{
+    const struct node_device_resource_list *groups = &n->node_resources->devices;
+    struct table t;
+    if (groups->n == 0)
+        return;
+    cmd_heading(c, "Devices");
+    table_init(&t, c, 5);
+    table_row(&t, "Device", "Instance", "Healthy", "Allocation", "Description");
+    for (size_t i = 0; i < groups->n; i++)
+        for (size_t k = 0; k < groups->v[i]->instances.n; k++) {
+            const struct node_device *d = groups->v[i]->instances.v[k];
+            const char *owner = "<none>";
+            for (size_t j = 0; j < l->n; j++)
+                if (!alloc_terminal(l->v[j]) && has_device(l->v[j], groups->v[i], d->id))
+                    owner = l->v[j]->id;
+            table_row(&t,
+                      mem_printf(c, "%s/%s/%s", groups->v[i]->vendor, groups->v[i]->type,
+                                 groups->v[i]->name),
+                      d->id, fmt_bool(d->healthy), owner, str_or(d->health_description, ""));
+        }
+    table_print(&t);
+}
+
 static const char *
 node_mib(struct cmd *c, int64_t mb)
 {
@@ -384,6 +441,11 @@ show_node(struct cmd *c, const struct node_opts *o, const char *id)
             print_host(c, n, s);
         if (s && o->stats)
             print_stats(c, s);
+        if (o->verbose) {
+            print_volumes(c, n);
+            if (n->node_resources)
+                print_devices(c, n, &l);
+        }
     }
     print_allocs(c, &l, o->verbose);
     if (o->verbose) {
@@ -458,7 +520,8 @@ cmd_node_status(struct cmd *c)
     struct node_opts o = {.brief = false};
     const struct opt opts[] = {
         {"short", OPT_BOOL, &o.brief, NULL, "Only the head and the allocations."},
-        {"verbose", OPT_BOOL, &o.verbose, NULL, "Show full ids, attributes and more."},
+        {"verbose", OPT_BOOL, &o.verbose, NULL,
+         "Show full ids, attributes, volumes, devices and more."},
         {"allocs", OPT_BOOL, &o.allocs, NULL, "Count running allocations in the list."},
         {"self", OPT_BOOL, &o.self, NULL, "Show the node that the agent is."},
         {"stats", OPT_BOOL, &o.stats, NULL, "Show CPU, memory and disks of the host."},
