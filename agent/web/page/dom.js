@@ -107,7 +107,7 @@ export function table(rows, columns, { key, sort, address, empty, fresh } = {}) 
     return link(address(to), c.name + (on ? (down > 0 ? ' ↑' : ' ↓') : ''), {});
   };
   const order = (c) => (c.name !== by || !col ? null : down > 0 ? 'ascending' : 'descending');
-  return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'table' }, h('table', {},
+  return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `table by ${columns[0].name}` }, h('table', {},
     h('thead', {}, h('tr', {}, columns.map((c) => h('th', { class: c.n ? 'n' : null, scope: 'col', 'aria-sort': order(c) }, head(c))))),
     h('tbody', {}, list.map((r) => h('tr', { key: key(r), class: fresh?.(r) ? 'new' : null },
       columns.map((c) => h('td', { class: c.n ? 'n' : null }, c.cell(r))))))));

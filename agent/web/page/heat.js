@@ -167,8 +167,9 @@ export function heat(d, at, app) {
   const down = d.nodes.filter((n) => state(n) === 'down');
   return h('section', { class: 'panel', 'aria-label': 'Nodes' },
     h('div', { class: 'head' }, h('h2', {}, 'Nodes'), h('span', {}, Object.entries(MEASURES).flatMap(([k, text], i) => [i ? ' · ' : '', k === measure ? text : link(`/ui/?measure=${k}`, text)]))),
-    d.nodes.length ? h('canvas', { tabindex: 0, role: 'application', 'aria-roledescription': 'map of nodes', 'aria-label': `${plural(d.nodes.length, 'node')}, ${num(down.length)} down${down.length ? `: ${down.slice(0, 10).map((n) => n.Name).join(', ')}` : ''}; arrow keys go from node to node`, 'data-keys': true,
+    d.nodes.length ? h('canvas', { tabindex: 0, role: 'application', 'aria-label': `${plural(d.nodes.length, 'node')}, ${num(down.length)} down${down.length ? `: ${down.slice(0, 10).map((n) => n.Name).join(', ')}` : ''}; arrow keys go from node to node`, 'data-keys': true,
       draw: (c) => draw(c, d, measure), onmousemove: move, onmouseleave: (e) => point(e.target, -1), onclick: open, onkeydown: keys }) : h('p', { class: 'soft' }, 'No node has joined yet: an agent with client { enabled = true } does.'),
     h('div', { id: 'cell', class: 'legend', role: 'status', 'aria-live': 'polite', keep: true }),
+    d.many ? h('p', { class: 'soft' }, 'Too many allocations to add up: cells show states alone.') : null,
     h('div', { class: 'legend' }, ['< 25 %', '50', '75', '90', 'full'].map((t, i) => h('span', {}, h('b', { class: `s${i}` }), t)), h('span', {}, '╱ draining'), h('span', { class: 'bad' }, '✕ down'), h('span', {}, '□ not eligible')));
 }

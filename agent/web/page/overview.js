@@ -7,23 +7,28 @@ import { heat } from './heat.js';
 
 const RECENT = 10 * 60e3;
 const TROUBLES = 10;
+const CHANGES = 8;
+const MANY = 20000; // allocations that are counted, not read
 const lately = []; // {index, at, tone, what}
 const explained = new Map(); // a job's key to {at, index, groups}
 
 const q = encodeURIComponent;
 
 async function load(at, signal) {
+  const first = maybe('/v1/jobs?namespace=*', []);
+  const counted = (list) => list.reduce((n, j) => n + Object.values(j.JobSummary?.Summary || {}).reduce((s, g) => s + g.Running, 0), 0);
   const [jobs, nodes, deployments, blocked, allocs, ended, members, leader] = await Promise.all([
-    maybe('/v1/jobs?namespace=*', []),
-    maybe('/v1/nodes?resources=true', []),
+    first, maybe('/v1/nodes?resources=true', []),
     maybe(`/v1/deployments?namespace=*&filter=${q('Status != "successful" and Status != "failed" and Status != "cancelled"')}`, []),
     maybe('/v1/evaluations?namespace=*&status=blocked&per_page=1000', []),
-    maybe(`/v1/allocations?namespace=*&resources=true&task_states=false&filter=${q('ClientStatus == "running" or ClientStatus == "pending"')}`, []),
+    first.then((list) => (counted(list) > MANY ? [] : maybe(`/v1/allocations?namespace=*&resources=true&task_states=false&filter=${q('ClientStatus == "running" or ClientStatus == "pending"')}`, []))),
     maybe(`/v1/allocations?namespace=*&reverse=true&per_page=200&filter=${q('ClientStatus == "failed" or ClientStatus == "lost" or ClientStatus == "unknown"')}`, []),
     maybe('/v1/agent/members', { Members: [] }),
     maybe('/v1/status/leader', ''),
   ]);
   const d = { jobs, nodes, deployments, blocked, allocs, ended, members: members.Members || [], leader, index: Math.max(jobs.index || 0, allocs.index || 0) };
+  d.running = counted(jobs);
+  d.many = d.running > MANY;
   d.some = jobs.refused || nodes.refused;
   d.down = nodes.filter((n) => n.Status === 'down' || n.Status === 'disconnected');
   const full = await Promise.all(d.down.slice(0, 5).map((n) => maybe(`/v1/node/${n.ID}`, null)));
@@ -150,9 +155,8 @@ function verdict(d) {
 
 function subline(d) {
   const ready = d.nodes.filter((n) => n.Status === 'ready').length;
-  const running = d.allocs.filter((a) => a.ClientStatus === 'running').length;
   const servers = d.members.filter((m) => m.Status === 'alive').map((m) => `${m.Name.replace(/\.[^.]*$/, '')}${d.leader === `${m.Addr}:${m.Tags?.port || 4647}` ? ' (leader)' : ''}`);
-  return [`${num(ready)} of ${plural(d.nodes.length, 'node')} ready`, plural(running, 'allocation') + ' running',
+  return [`${num(ready)} of ${plural(d.nodes.length, 'node')} ready`, `${plural(d.running, 'allocation')} running`,
     servers.length ? `servers ${servers.join(', ')}` : null, `index ${num(d.index)}`, d.some ? 'counted is what you may see' : null].filter(Boolean).join(' · ');
 }
 
@@ -199,10 +203,12 @@ export function deploymentRow(x, app, own) {
 
 function changing(d, app) {
   const drains = d.nodes.filter((n) => n.Drain);
-  const rows = [...d.deployments].sort((a, b) => b.CreateIndex - a.CreateIndex).slice(0, 20).map((x) => deploymentRow(x, app));
+  const rank = (x) => (d.waiting.includes(x) ? 1e15 : 0) + x.CreateIndex;
+  const rows = [...d.deployments].sort((a, b) => rank(b) - rank(a)).slice(0, CHANGES).map((x) => deploymentRow(x, app));
+  if (d.deployments.length > CHANGES) rows.push(h('p', { class: 'soft' }, `and ${plural(d.deployments.length - CHANGES, 'more deployment')}`));
   for (const n of drains.slice(0, 10)) {
     const left = d.allocs.filter((a) => a.NodeID === n.ID).length;
-    rows.push(h('div', { class: 'change', key: `n${n.ID}` }, h('div', { class: 'line' }, h('span', {}, 'drain of ', link(nodePath(n.ID), n.Name)), h('span', { class: 'chip' }, `${plural(left, 'allocation')} left`)),
+    rows.push(h('div', { class: 'change', key: `n${n.ID}` }, h('div', { class: 'line' }, h('span', {}, 'drain of ', link(nodePath(n.ID), n.Name)), h('span', { class: 'chip' }, d.many ? 'drains' : `${plural(left, 'allocation')} left`)),
       h('p', { class: 'soft' }, n.LastDrain?.StartedAt ? `for ${ago(Date.parse(n.LastDrain.StartedAt))}` : '')));
   }
   const side = [d.deployments.length ? plural(d.deployments.length, 'deployment') : '', drains.length ? plural(drains.length, 'drain') : ''].filter(Boolean).join(', ');
@@ -226,7 +232,7 @@ function sentence(e) {
   if (e.Topic === 'Node') {
     const n = p.Node || {};
     const how = p.Deleted ? 'was removed' : n.Status === 'down' ? 'missed its heartbeat, down' : n.DrainStrategy || n.Drain ? 'drains' : n.SchedulingEligibility === 'ineligible' ? 'is not eligible' : `is ${n.Status}`;
-    return [n.Status === 'down' ? 'bad' : 'good', [link(nodePath(e.Key), n.Name || short(e.Key)), ` ${how}`]];
+    return [n.Status === 'down' ? 'bad' : how === 'is ready' ? 'good' : 'waits', [link(nodePath(e.Key), n.Name || short(e.Key)), ` ${how}`]];
   }
   if (e.Topic === 'Allocation' && p.Allocation) {
     const a = p.Allocation;
