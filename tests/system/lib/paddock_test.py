@@ -262,7 +262,7 @@ advertise {{
 
     def tail(self, n=30):
         try:
-            return "".join(open(self.log, errors="replace").readlines()[-n:])
+            return "".join([x for x in open(self.log, errors="replace") if "http: request answered" not in x][-n:])
         except OSError:
             return ""
 
