@@ -195,9 +195,11 @@ hide_from_strangers(struct roles *r, struct err *e)
     return config_is_loopback(r->rpc_bind) ? 0 : config_refuse_plain(r->rc.cfg, e);
 }
 
-/* Finds the file that the block keyring names; *ret stays NULL where there is none. */
+/* Finds what the block keyring names: a file, or a server that seals one; both stay NULL where
+ * there is none. */
 static int
-find_wrapping_key(const struct roles *r, const char **ret, struct err *e)
+find_wrapping_key(const struct roles *r, const char **ret, const struct agent_keyring **transit,
+                  struct err *e)
 {
     const struct agent_keyring_list *l = &r->rc.cfg->keyrings;
     const char *dir = getenv("CREDENTIALS_DIRECTORY");
@@ -206,6 +208,8 @@ find_wrapping_key(const struct roles *r, const char **ret, struct err *e)
         const struct agent_keyring *k = l->v[i];
         if (!k->active.v)
             continue;
+        if (str_eq(k->type, "transit"))
+            *transit = k;
         if (!str_empty(k->key_file))
             *ret = k->key_file;
         if (str_empty(k->credential))
@@ -228,7 +232,8 @@ start_server(struct roles *r, struct err *e)
     struct addr a;
     size_t n;
     const char *wrapping_key = NULL;
-    if (find_wrapping_key(r, &wrapping_key, e) < 0)
+    const struct agent_keyring *transit = NULL;
+    if (find_wrapping_key(r, &wrapping_key, &transit, e) < 0)
         return e->code;
     struct server_config sc = {
         .agent = s,
@@ -252,6 +257,7 @@ start_server(struct roles *r, struct err *e)
         .falls_back = r->rpc_plain,
         .makes_keys = true,
         .wrapping_key = wrapping_key,
+        .transit = transit,
         .verify_servers =
             r->rpc_filter != NULL && !r->rpc_plain && c->tls_config->verify_server_hostname,
         .bind_node_name = c->tls_config != NULL && c->tls_config->bind_node_name,

@@ -77,6 +77,8 @@ selfbox_files(const struct agent_config *cfg, const struct policy *policy, const
         const char *dir = str_empty(k->credential) ? NULL : getenv("CREDENTIALS_DIRECTORY");
         if (!str_empty(k->key_file))
             selfbox_add(&p, k->key_file, false);
+        if (!str_empty(k->tls_ca_cert))
+            selfbox_add(&p, k->tls_ca_cert, false);
         if (!str_empty(dir))
             selfbox_add(&p, dir, false);
     }

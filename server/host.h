@@ -71,6 +71,7 @@ struct server_config {
     bool acl_enabled;                  /* tokens decide who may; else everybody may everything */
     const char *acl_replication_token; /* of the authoritative region; NULL: none */
     int64_t acl_token_ttl_min, acl_token_ttl_max; /* ns, of a token that ends; 0: 1m, 24h */
+    const struct agent_keyring *transit; /* what seals the file of that key; NULL: nothing does */
     const char *wrapping_key; /* file of the key that wraps the key ring, which is only read; NULL:
                                  one of data_dir, which is made */
     bool makes_keys; /* a leader makes the first root key of all, and those that follow */

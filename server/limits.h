@@ -87,6 +87,7 @@ enum {
     CONSENSUS_INFLIGHT_MAX = 8192, /* entries on their way through Raft */
 
     KEYS_KNOWN_MAX = 32, /* root keys that a server keeps in clear; others are unwrapped anew */
+    TRANSIT_MS = 10000,  /* a server that seals and opens the wrapping key answers in this time */
 
     /* --- server: gossip --- */
     GOSSIP_MEMBERS_MAX = 1000,    /* servers of all regions that know of each other */

@@ -186,6 +186,20 @@ begin_again(void *arg)
     log_fatal_exit(); /* its supervisor starts it at once */
 }
 
+static int
+open_keys(struct server *s, const char *dir, struct err *e)
+{
+    const struct agent_keyring *transit = s->cfg.transit;
+    const char *plain = mem_printf(s, "%s/keyring/wrapping.key", dir);
+    const char *own = transit != NULL ? mem_printf(s, "%s/keyring/wrapping.transit", dir) : plain;
+    const struct keys_place at = {.path = str_or(s->cfg.wrapping_key, own),
+                                  .given = !str_empty(s->cfg.wrapping_key),
+                                  .transit = transit,
+                                  .plain = plain};
+
+    return keys_open(s, &at, &s->keys, e);
+}
+
 int
 server_new(struct loop *loop, const struct server_config *cfg, struct server **ret, struct err *e)
 {
@@ -222,9 +236,7 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     }
     rc = str_empty(s->cfg.node_id) ? keep_id(s, o.dir, e) : 0;
     if (rc == 0)
-        rc = keys_open(s,
-                       str_or(s->cfg.wrapping_key, mem_printf(s, "%s/keyring/wrapping.key", o.dir)),
-                       !str_empty(s->cfg.wrapping_key), &s->keys, e);
+        rc = open_keys(s, o.dir, e);
     if (rc == 0)
         rc = cluster_open(s, loop, o.dir, e);
     if (rc < 0) {

@@ -10,6 +10,7 @@
 
 #include <arpa/inet.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -170,6 +171,34 @@ check_reserved(const struct agent_reserved *r, struct err *e)
     return check_port_ranges("client.reserved.reserved_ports", r->reserved_ports, e);
 }
 
+/* The server that seals the key that wraps the others. */
+static int
+check_transit(const struct agent_keyring *r, struct err *e)
+{
+    bool url = str_prefix(str_or(r->address, ""), "https://") ||
+               str_prefix(str_or(r->address, ""), "http://");
+
+    if (!url || strchr(strstr(r->address, "://") + 3, '/') != NULL)
+        return err_set(e, -ERR_INVALID,
+                       "keyring \"transit\": address \"%.200s\" must be https://host:port or "
+                       "http://host:port",
+                       str_or(r->address, ""));
+    if (str_empty(r->key_name))
+        return err_set(e, -ERR_INVALID, "keyring \"transit\" needs the name of a key: key_name");
+    if (str_empty(r->token) && str_empty(getenv("VAULT_TOKEN")))
+        return err_set(e, -ERR_INVALID,
+                       "keyring \"transit\" needs a token: token, or VAULT_TOKEN in the agent's "
+                       "environment");
+    if (!str_empty(r->key_file) || !str_empty(r->credential))
+        return err_set(e, -ERR_INVALID,
+                       "keyring \"transit\": key_file and credential are of keyring \"aead\"");
+    if (!str_empty(r->tls_ca_cert) && r->tls_ca_cert[0] != '/')
+        return err_set(e, -ERR_INVALID,
+                       "keyring \"transit\": tls_ca_cert \"%.200s\" must be an absolute path",
+                       r->tls_ca_cert);
+    return 0;
+}
+
 /* The key that wraps the others comes from one place. */
 static int
 check_keyrings(struct looking *k)
@@ -180,11 +209,16 @@ check_keyrings(struct looking *k)
     for (size_t i = 0; i < l->n; i++) {
         const struct agent_keyring *r = l->v[i];
         bool file = !str_empty(r->key_file), credential = !str_empty(r->credential);
-        if (!str_eq(r->type, "aead"))
-            return err_set(k->e, -ERR_INVALID,
-                           "keyring \"%.40s\" is not in this release: keyring \"aead\" { key_file "
-                           "} or { credential } keeps the wrapping key apart from the data",
-                           str_or(r->type, ""));
+        bool transit = str_eq(r->type, "transit");
+        if (!transit && !str_eq(r->type, "aead"))
+            return err_set(
+                k->e, -ERR_INVALID,
+                "keyring \"%.40s\" is not in this release: keyring \"aead\" { key_file "
+                "} or { credential } keeps the wrapping key apart from the data, keyring "
+                "\"transit\" sealed by another server",
+                str_or(r->type, ""));
+        if (transit && check_transit(r, k->e) < 0)
+            return k->e->code;
         if (file && credential)
             return err_set(
                 k->e, -ERR_INVALID,

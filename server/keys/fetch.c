@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asking other servers for the wrapping key, one after the other (see fetch.h).
+ * Opening the wrapping key where it is sealed, and asking other servers for the key, one after the
+ * other (see fetch.h).
  *
- *   WAITING  a timer          is it wanted? then ASKING
+ *   WAITING  a timer          is it wanted? then OPENING, or ASKING
+ *   OPENING  a worker         done: over; else ASKING
  *   ASKING   another server   its answer: KEEPING; its failure: WAITING
  *   KEEPING  a worker         done: over; a failure: WAITING
  */
@@ -157,23 +159,80 @@ fetch_ask(struct keys_fetch *f)
         fetch_later(f);
 }
 
-static void
-fetch_look(void *arg)
+/* Says whether it is here, and wraps a root key of the state. */
+static bool
+fetch_is_over(const struct keys_fetch *f)
 {
-    struct keys_fetch *f = arg;
     char name[KEYS_WRAPPING_NAME] = "";
     uint8_t *key = seal_alloc(SEAL_KEY);
     bool here = keys_wrapping(server_keys(f->s), name, key);
 
-    f->timer = NULL;
     seal_free(key, SEAL_KEY);
-    if (here && key_is_ours(f, name))
+    return here && key_is_ours(f, name);
+}
+
+static void
+open_work(void *arg)
+{
+    struct keys_fetch *f = arg;
+
+    if (!gate_enter(f->gate))
         return;
+    err_clear(&f->e);
+    (void)keys_unseal(server_keys(f->s), &f->e);
+    gate_leave(f->gate);
+}
+
+static void fetch_others(struct keys_fetch *f);
+
+static void
+open_done(void *arg)
+{
+    struct keys_fetch *f = arg;
+
+    f->working = false;
+    if (f->stopped) {
+        fetch_free(f);
+        return;
+    }
+    if (f->e.code != 0)
+        log_warn("keys", "the key that wraps the key ring is not opened yet", "error", f->e.text,
+                 NULL);
+    else if (fetch_is_over(f))
+        return;
+    fetch_others(f);
+}
+
+static void
+fetch_look(void *arg)
+{
+    struct keys_fetch *f = arg;
+
+    f->timer = NULL;
+    if (fetch_is_over(f))
+        return;
+    if (server_cfg(f->s)->transit == NULL) {
+        fetch_others(f);
+        return;
+    }
+    f->working = true;
+    env_work(server_env(f->s), open_work, open_done, f);
+}
+
+static bool
+others_tell(const struct server_config *cfg)
+{
+    return cfg->verify_servers && cfg->expect > 1 && str_empty(cfg->wrapping_key);
+}
+
+static void
+fetch_others(struct keys_fetch *f)
+{
     auto_mem void *tmp = mem_ctx("look");
     struct state_txn *t = server_read_begin(f->s, tmp);
     bool any = state_any_row(t, STATE_ROOT_KEYS);
     state_read_end(t);
-    if (any) /* and this server cannot unwrap one of them */
+    if (any && others_tell(server_cfg(f->s))) /* and this server cannot unwrap one of them */
         fetch_ask(f);
     else
         fetch_later(f);
@@ -185,13 +244,16 @@ keys_fetch_start(struct server *s, struct loop *l)
     const struct server_config *cfg = server_cfg(s);
     struct keys_fetch *f;
 
-    if (!cfg->verify_servers || cfg->expect <= 1 || !str_empty(cfg->wrapping_key))
+    if (cfg->transit == NULL && !others_tell(cfg))
         return NULL;
     f = mem_new(NULL, struct keys_fetch);
     f->s = s;
     f->loop = l;
     f->gate = gate_ref(server_gate(s));
-    fetch_later(f);
+    if (cfg->transit != NULL)
+        f->timer = env_timer(server_env(s), 0, fetch_look, f);
+    else
+        fetch_later(f);
     return f;
 }
 

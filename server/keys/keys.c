@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
@@ -23,15 +24,18 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "server/keys/transit.h"
 #include "server/limits.h"
 #include "server/state/state.h"
 
-enum { RSA_BITS = 2048, DER_MAX = 4096, FILE_BYTES_MAX = 256, WRAPPING_BASE64 = 44 };
+enum { RSA_BITS = 2048, DER_MAX = 4096, FILE_BYTES_MAX = 1024 };
 
 struct keys {
-    char *path;
-    bool given;           /* the file is the operator's */
-    pthread_mutex_t lock; /* of what follows */
+    char *path, *plain;
+    bool given; /* the file is the operator's */
+    const struct agent_keyring *transit;
+    pthread_mutex_t storing; /* the file; may be held for as long as a server takes to answer */
+    pthread_mutex_t lock;    /* of what follows */
     uint8_t *wrapping;    /* NULL: it is not here */
     char name[KEYS_WRAPPING_NAME];
     struct key *known[KEYS_KNOWN_MAX]; /* in clear, the newest first */
@@ -67,42 +71,85 @@ set_wrapping(struct keys *k, const uint8_t key[SEAL_KEY])
     name_wrapping(key, k->name);
 }
 
+/* Reads a file without the ends of its lines. -ENOENT: it is not there. */
 static int
-read_wrapping(struct keys *k, struct err *e)
+read_file(const void *ctx, const char *path, char **ret, size_t *ret_n, struct err *e)
+{
+    int rc = file_read(ctx, AT_FDCWD, path, FILE_BYTES_MAX, ret, ret_n);
+
+    if (rc < 0)
+        return err_set(e, rc, "read the wrapping key \"%s\": %s", path, err_name(rc));
+    while (*ret_n > 0 && strchr("\r\n ", (*ret)[*ret_n - 1]) != NULL)
+        (*ret)[--*ret_n] = '\0';
+    return 0;
+}
+
+/* -ENOENT: it is not there. */
+static int
+read_plain(const char *path, uint8_t ret[SEAL_KEY], struct err *e)
 {
     auto_mem void *tmp = mem_ctx("wrapping");
     char *text = NULL;
     size_t n = 0, got = 0;
     uint8_t key[BASE64_DECODED(FILE_BYTES_MAX)] = {0};
-    struct stat st;
-    int rc = file_read(tmp, AT_FDCWD, k->path, FILE_BYTES_MAX, &text, &n);
 
-    if (rc == 0 && k->given && stat(k->path, &st) == 0 && (st.st_mode & S_IRWXO) != 0) {
-        seal_wipe(text, n);
-        return err_set(e, -ERR_POLICY, "everybody may read the wrapping key \"%s\": chmod o= it",
-                       k->path);
-    }
-    if (rc == -ENOENT && !k->given)
-        return 0;
-    if (rc == -ENOENT)
-        return err_set(e, rc,
-                       "the wrapping key \"%s\" of keyring \"aead\" is not there: make it once for "
-                       "all servers of the region, head -c 32 /dev/urandom | base64",
-                       k->path);
-    if (rc < 0)
-        return err_set(e, rc, "read the wrapping key \"%s\": %s", k->path, err_name(rc));
-    while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r' || text[n - 1] == ' '))
-        n--;
+    if (read_file(tmp, path, &text, &n, e) < 0)
+        return e->code;
     if (base64_decode(text, n, key, &got) < 0 || got != SEAL_KEY)
         err_set(e, -ERR_INVALID,
                 "the wrapping key \"%s\" is not %d bytes in base64: restore it, or copy that of "
                 "another server of this region",
-                k->path, SEAL_KEY);
+                path, SEAL_KEY);
     else
-        set_wrapping(k, key);
+        memcpy(ret, key, SEAL_KEY);
     seal_wipe(key, sizeof(key));
     seal_wipe(text, n);
     return e->code;
+}
+
+/* -ENOENT: it is not there. */
+static int
+read_sealed(const struct keys *k, uint8_t ret[SEAL_KEY], struct err *e)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                  "+/=:-_.";
+    auto_mem void *tmp = mem_ctx("wrapping");
+    char *text = NULL;
+    size_t n = 0;
+
+    if (read_file(tmp, k->path, &text, &n, e) < 0)
+        return e->code;
+    if (n == 0 || strspn(text, letters) != n)
+        return err_set(e, -ERR_INVALID, "\"%s\" is nothing that keyring \"transit\" has sealed",
+                       k->path);
+    return transit_open(k->transit, text, ret, e);
+}
+
+static int
+read_wrapping(struct keys *k, struct err *e)
+{
+    uint8_t key[SEAL_KEY] = {0};
+    struct stat st;
+
+    if (k->given && stat(k->path, &st) == 0 && (st.st_mode & S_IRWXO) != 0)
+        return err_set(e, -ERR_POLICY, "everybody may read the wrapping key \"%s\": chmod o= it",
+                       k->path);
+    int rc = read_plain(k->path, key, e);
+    if (rc == -ENOENT && !k->given) {
+        err_clear(e);
+        return 0;
+    }
+    if (rc == -ENOENT) {
+        err_clear(e);
+        return err_set(e, rc,
+                       "the wrapping key \"%s\" of keyring \"aead\" is not there: make it once for "
+                       "all servers of the region, head -c 32 /dev/urandom | base64",
+                       k->path);
+    }
+    if (rc == 0)
+        set_wrapping(k, key);
+    seal_wipe(key, sizeof(key));
+    return rc;
 }
 
 static int
@@ -111,16 +158,67 @@ write_wrapping(const struct keys *k, const uint8_t key[SEAL_KEY], struct err *e)
     struct buf b = BUF_INIT(FILE_BYTES_MAX);
     auto_mem void *tmp = mem_ctx("dir");
     const char *slash = strrchr(k->path, '/');
-    int rc = dir_make(AT_FDCWD, mem_strndup(tmp, k->path, (size_t)(slash - k->path)), 0700);
+    int rc = 0;
 
     buf_reserve(&b, FILE_BYTES_MAX / 2); /* so that no copy is left when it grows */
-    base64_encode(&b, key, SEAL_KEY);
+    if (k->transit != NULL)
+        rc = transit_seal(k->transit, key, &b, e);
+    else
+        base64_encode(&b, key, SEAL_KEY);
     buf_putc(&b, '\n');
-    if (rc == 0)
-        rc = file_write_atomic(AT_FDCWD, k->path, b.data, b.len, 0600);
+    if (rc == 0) {
+        rc = buf_error(&b);
+        if (rc == 0)
+            rc = dir_make(AT_FDCWD, mem_strndup(tmp, k->path, (size_t)(slash - k->path)), 0700);
+        if (rc == 0)
+            rc = file_write_atomic(AT_FDCWD, k->path, b.data, b.len, 0600);
+        if (rc < 0)
+            err_set(e, rc, "write the wrapping key \"%s\": %s", k->path, err_name(rc));
+    }
     seal_wipe(b.data, b.len);
     buf_done(&b);
-    return rc < 0 ? err_set(e, rc, "write the wrapping key \"%s\": %s", k->path, err_name(rc)) : 0;
+    return rc;
+}
+
+/* Seals the key that lay there in clear, which goes. -ENOENT: none did. */
+static int
+seal_plain(const struct keys *k, uint8_t ret[SEAL_KEY], struct err *e)
+{
+    int rc = read_plain(k->plain, ret, e);
+
+    if (rc == 0)
+        rc = write_wrapping(k, ret, e);
+    if (rc < 0)
+        return rc;
+    if (unlink(k->plain) < 0)
+        return err_errno(e, errno, "remove \"%s\"", k->plain);
+    log_info("keys", "the key that wraps the key ring is sealed now, and no longer in clear",
+             "path", k->path, "removed", k->plain, NULL);
+    return 0;
+}
+
+int
+keys_unseal(struct keys *k, struct err *e)
+{
+    uint8_t *key = seal_alloc(SEAL_KEY);
+
+    pthread_mutex_lock(&k->storing);
+    int rc = read_sealed(k, key, e);
+    if (rc == -ENOENT) {
+        err_clear(e);
+        rc = seal_plain(k, key, e);
+    }
+    if (rc == 0) {
+        pthread_mutex_lock(&k->lock);
+        set_wrapping(k, key);
+        pthread_mutex_unlock(&k->lock);
+    } else if (rc == -ENOENT) {
+        err_clear(e);
+        rc = 0;
+    }
+    pthread_mutex_unlock(&k->storing);
+    seal_free(key, SEAL_KEY);
+    return rc;
 }
 
 static int
@@ -130,19 +228,23 @@ keys_free(struct keys *k)
         key_unref(k->known[i]);
     seal_free(k->wrapping, SEAL_KEY);
     pthread_mutex_destroy(&k->lock);
+    pthread_mutex_destroy(&k->storing);
     return 0;
 }
 
 int
-keys_open(const void *ctx, const char *path, bool given, struct keys **ret, struct err *e)
+keys_open(const void *ctx, const struct keys_place *at, struct keys **ret, struct err *e)
 {
     struct keys *k = mem_new(ctx, struct keys);
 
-    k->path = mem_strdup(k, path);
-    k->given = given;
+    k->path = mem_strdup(k, at->path);
+    k->plain = mem_strdup(k, at->plain);
+    k->given = at->given;
+    k->transit = at->transit;
     pthread_mutex_init(&k->lock, NULL);
+    pthread_mutex_init(&k->storing, NULL);
     talloc_set_destructor(k, keys_free);
-    int rc = read_wrapping(k, e);
+    int rc = k->transit == NULL ? read_wrapping(k, e) : 0;
     if (rc < 0)
         talloc_free(k);
     else
@@ -163,6 +265,20 @@ keys_wrapping(struct keys *k, char name[KEYS_WRAPPING_NAME], uint8_t key[SEAL_KE
     return here;
 }
 
+static int
+keys_store(struct keys *k, const uint8_t key[SEAL_KEY], struct err *e)
+{
+    pthread_mutex_lock(&k->storing);
+    int rc = write_wrapping(k, key, e);
+    if (rc == 0) {
+        pthread_mutex_lock(&k->lock);
+        set_wrapping(k, key);
+        pthread_mutex_unlock(&k->lock);
+    }
+    pthread_mutex_unlock(&k->storing);
+    return rc;
+}
+
 int
 keys_take_wrapping(struct keys *k, const uint8_t key[SEAL_KEY], struct err *e)
 {
@@ -171,12 +287,7 @@ keys_take_wrapping(struct keys *k, const uint8_t key[SEAL_KEY], struct err *e)
                        "the wrapping key is that of keyring \"aead\", \"%s\": give this server the "
                        "file that the others have",
                        k->path);
-    pthread_mutex_lock(&k->lock);
-    int rc = write_wrapping(k, key, e);
-    if (rc == 0)
-        set_wrapping(k, key);
-    pthread_mutex_unlock(&k->lock);
-    return rc;
+    return keys_store(k, key, e);
 }
 
 /* --- root keys in clear --- */
@@ -249,6 +360,11 @@ check_wrapping(const struct keys *k, const char *id, const char *name, struct er
 {
     if (k->wrapping != NULL && str_eq(k->name, name))
         return 0;
+    if (k->wrapping == NULL && k->transit != NULL)
+        return err_set(e, -ERR_UNAVAILABLE,
+                       "root key %s is wrapped by key %s, which %s has not opened yet (keyring "
+                       "\"transit\"; the log says why): retry",
+                       id, str_or(name, ""), k->transit->address);
     return err_set(e, -ERR_UNAVAILABLE,
                    "root key %s is wrapped by key %s, and \"%s\" %s: copy that file of another "
                    "server of this region (0600), and start this one again",
@@ -346,17 +462,21 @@ seal_pair(const struct keys *k, const EVP_PKEY *rsa, struct root_key *row)
     row->sealed = (struct bytes){out, len + SEAL_EXTRA};
 }
 
+/* Makes the first wrapping key, where there is none: also none that is sealed. */
 static int
 make_wrapping(struct keys *k, struct err *e)
 {
     uint8_t *key = seal_alloc(SEAL_KEY);
+    char name[KEYS_WRAPPING_NAME];
+    int rc = 0;
 
-    ASSERT(RAND_priv_bytes(key, SEAL_KEY) == 1);
-    int rc = write_wrapping(k, key, e);
-    if (rc == 0) {
-        set_wrapping(k, key);
-        log_info("keys", "made the key that wraps the key ring", "path", k->path, "name", k->name,
-                 NULL);
+    if (k->transit != NULL) /* after a restart there may be one that was not opened yet */
+        rc = keys_unseal(k, e);
+    if (rc == 0 && !keys_wrapping(k, name, key)) {
+        ASSERT(RAND_priv_bytes(key, SEAL_KEY) == 1);
+        rc = keys_store(k, key, e);
+        if (rc == 0)
+            log_info("keys", "made the key that wraps the key ring", "path", k->path, NULL);
     }
     seal_free(key, SEAL_KEY);
     return rc;
@@ -375,10 +495,10 @@ keys_make(const void *ctx, struct keys *k, struct state_txn *t, const char *id, 
     row->state = KEY_ACTIVE;
     row->public_n = text_of_number(row, rsa, OSSL_PKEY_PARAM_RSA_N);
     row->public_e = text_of_number(row, rsa, OSSL_PKEY_PARAM_RSA_E);
+    int rc = active == NULL ? make_wrapping(k, e) : 0;
     pthread_mutex_lock(&k->lock);
-    int rc = active != NULL        ? check_wrapping(k, active->key_id, active->wrapping, e)
-             : k->wrapping == NULL ? make_wrapping(k, e)
-                                   : 0;
+    if (active != NULL)
+        rc = check_wrapping(k, active->key_id, active->wrapping, e);
     if (rc == 0) {
         row->wrapping = mem_strdup(row, k->name);
         seal_pair(k, rsa, row);

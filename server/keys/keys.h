@@ -24,9 +24,20 @@ struct state_txn;
 
 enum { KEYS_WRAPPING_NAME = 16 + 1 };
 
-/* Reads the wrapping key of `path`, if it is there. `given`: it is the operator's, must be there,
- * and is never written. -ERR_INVALID, -errno: it cannot be used. */
-int keys_open(const void *ctx, const char *path, bool given, struct keys **ret, struct err *e);
+/* The place of the wrapping key. */
+struct keys_place {
+    const char *path;
+    bool given; /* the file is the operator's, must be there, and is never written */
+    const struct agent_keyring *transit; /* seals what is in the file (borrowed); NULL: nothing */
+    const char *plain; /* an older file with the key in clear, which goes when the key is sealed */
+};
+
+/* Reads the wrapping key, if it is there and nothing seals it. -ERR_INVALID, -errno: it cannot be
+ * used. */
+int keys_open(const void *ctx, const struct keys_place *at, struct keys **ret, struct err *e);
+/* Opens the wrapping key that is sealed; waits for the network. 0: it is here, or there is none as
+ * yet. -ERR_UNAVAILABLE, -errno. */
+int keys_unseal(struct keys *k, struct err *e);
 
 /* A root key in clear: immutable, counted. */
 struct key {
@@ -51,7 +62,8 @@ struct root_key *keys_make(const void *ctx, struct keys *k, struct state_txn *t,
 /* The wrapping key's name, and itself (to be wiped). False: it is not here. */
 bool keys_wrapping(struct keys *k, char name[KEYS_WRAPPING_NAME], uint8_t key[SEAL_KEY]);
 /* Takes and stores the wrapping key of another server, in place of one by which nothing is wrapped.
- * Waits for the disk. -errno; -ERR_POLICY: the operator gave one. */
+ * Waits for the disk, and the network. -errno; -ERR_UNAVAILABLE; -ERR_POLICY: the operator gave
+ * one. */
 int keys_take_wrapping(struct keys *k, const uint8_t key[SEAL_KEY], struct err *e);
 
 /* --- variables --- */
