@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "agent/config/config.h"
+#include "agent/logfile.h"
 #include "agent/logind.h"
 #include "agent/pause.h"
 #include "agent/policy.h"
@@ -272,9 +273,9 @@ open_log(const struct agent_config *cfg)
     int fd = STDERR_FILENO;
 
     if (!str_empty(cfg->log_file)) {
-        fd = open(cfg->log_file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+        fd = logfile_open(cfg);
         if (fd < 0) {
-            fprintf(stderr, "==> cannot open log_file '%s': %s\n", cfg->log_file, strerror(errno));
+            fprintf(stderr, "==> cannot open log_file '%s': %s\n", cfg->log_file, strerror(-fd));
             return -1;
         }
     }

@@ -23,6 +23,8 @@ static _Atomic int level_now = LOG_INFO;
 static _Atomic bool json_now = false;
 static _Atomic int fd_now = STDERR_FILENO;
 
+static log_written_fn *_Atomic written_now;
+
 static _Atomic int tap_level = LOG_OFF; /* the lowest of all taps */
 static struct log_tap *taps;
 static pthread_mutex_t taps_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -51,6 +53,12 @@ void
 log_set_level(enum log_level level)
 {
     level_now = (int)level;
+}
+
+void
+log_on_written(log_written_fn *fn)
+{
+    written_now = fn;
 }
 
 bool
@@ -191,7 +199,9 @@ to_lines(enum log_level level, const char *room, const char *msg, va_list ap)
     auto_buf struct buf b = BUF_INIT(LOG_LINE_MAX);
     log_line(&b, json_now, level, room, msg, ap);
     ssize_t r = write(fd_now, b.data, b.len); /* a full disk must not stop the agent */
-    (void)r;
+    log_written_fn *fn = written_now;
+    if (r > 0 && fn != NULL)
+        fn((size_t)r);
 }
 
 /* --- taps --- */

@@ -35,6 +35,11 @@ void log_set_level(enum log_level level);
 /* Says whether a line of the level is taken by anybody now. */
 bool log_wants(enum log_level level);
 
+/* Tells of each line that was written to the descriptor, with its bytes; NULL: nobody. fn() comes
+ * on any thread, and logs nothing. */
+typedef void log_written_fn(size_t n);
+void log_on_written(log_written_fn *fn);
+
 /* Somebody else who gets lines, each whole and with its line break, of its own level and form
  * whatever the others have. fn() comes on any thread, within the log: it must be short, and log
  * nothing. */

@@ -621,6 +621,9 @@ static int
 check_rest(struct looking *k)
 {
     struct agent_config *c = k->c;
+    if (c->log_rotate_bytes < 0 || c->log_rotate_duration < 0)
+        return err_set(k->e, -ERR_INVALID,
+                       "log_rotate_bytes and log_rotate_duration must not be negative");
     if (log_level_parse(c->log_level) == LOG_LEVEL_INVALID)
         return err_set(k->e, -ERR_INVALID,
                        "log_level \"%s\" is not TRACE, DEBUG, INFO, WARN, ERROR or OFF",
