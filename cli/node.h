@@ -15,6 +15,8 @@ const char *node_arg(struct cmd *c, bool self, int *ret_code);
 struct node_columns {
     bool verbose, allocs, os;
 };
+/* node/map.c: a character for each node; `filter` may be NULL. The exit code. */
+int node_map(struct cmd *c, const char *filter);
 void node_table(struct cmd *c, const struct node_list_stub_list *l, const struct node_columns *o);
 
 #endif

@@ -17,7 +17,7 @@
 #include "common/uuid.h"
 
 struct node_opts {
-    bool brief, verbose, allocs, self, stats, quiet, os, ui;
+    bool brief, verbose, allocs, self, stats, quiet, os, ui, map;
     const char *filter, *page_token;
     int64_t per_page;
     struct output out;
@@ -530,6 +530,7 @@ cmd_node_status(struct cmd *c)
         {"filter", OPT_STRING, &o.filter, "<expression>", "List only nodes that match."},
         {"per-page", OPT_INT, &o.per_page, "<n>", "List so many per page."},
         {"page-token", OPT_STRING, &o.page_token, "<token>", "Where the page starts."},
+        {"map", OPT_BOOL, &o.map, NULL, "Show a character for each node, by its memory."},
         {"ui", OPT_BOOL, &o.ui, NULL, "Without effect: the command ui prints the address."},
         OUTPUT_OPTS(o.out),
         {0}};
@@ -537,7 +538,7 @@ cmd_node_status(struct cmd *c)
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true, .max = 1}, &rc))
         return rc;
     if (!o.self && c->n_args == 0)
-        return list_nodes(c, &o);
+        return o.map ? node_map(c, o.filter) : list_nodes(c, &o);
     const char *id = o.self ? node_self(c) : node_find(c, c->args[0], &rc);
     return id ? show_node(c, &o, id) : 1;
 }
