@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Room by preemption: the node whose victims matter least (see select_int.h, preempt.h).
+ * Room by preemption: the node whose victims matter least (see select_int.h, preempt.h). In this
+ * order: who may end on a row, found once per attempt; the victims among them, for processor,
+ * memory and disk by preempt_choose(), then for devices; the row with the best score.
  */
 #include <string.h>
 
 #include "api/terms.h"
 #include "common/mem.h"
+#include "server/sched/device.h"
 #include "server/sched/limits.h"
 #include "server/sched/preempt.h"
 #include "server/sched/select_int.h"
@@ -50,6 +53,7 @@ struct prey_alloc {
     struct allocation alloc;
     struct usage u;
     struct prey *of;
+    bool devices;
 };
 
 struct prey_row {
@@ -108,6 +112,7 @@ prey_alloc_new(const void *ctx, const struct allocation *a, struct prey *of)
 
     p->of = of;
     p->u = resources_of_alloc(a);
+    p->devices = device_named(a);
     p->alloc = (struct allocation){.id = mem_strdup(p, a->id),
                                    .name = mem_strdup(p, a->name),
                                    .namespace = mem_strdup(p, a->namespace),
@@ -152,9 +157,83 @@ prey_row(struct select *s, uint32_t row)
 
 /* --- victims on a row --- */
 
+/* Stops the victims, which are of other jobs: no count of this one's allocations changes. */
+static void
+stop_victims(struct select *s, uint32_t row, const struct preempt_cand *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        node_table_use_row(s->t, row, &v[i].u, -1);
+        change_add(s, v[i].alloc, row, true);
+    }
+}
+
+/* Undoes the last evictions, the last first. */
+static void
+spare_victims(struct select *s, uint32_t row, const struct preempt_cand *v, size_t n)
+{
+    for (size_t i = n; i-- > 0;) {
+        node_table_use_row(s->t, row, &v[i].u, 1);
+        s->first[row] = s->changes[--s->n_changes].next;
+    }
+}
+
+static bool
+evict_fits(struct select *s, struct group *g, uint32_t row, const struct preempt_cand *v, size_t n)
+{
+    auto_mem void *tmp = talloc_new(s);
+    struct allocated_resources *resources = NULL;
+
+    stop_victims(s, row, v, n);
+    bool fits = row_verify(s, g, row, tmp, &resources) == NULL;
+    spare_victims(s, row, v, n);
+    return fits;
+}
+
+static void
+swap_cands(struct preempt_cand *v, size_t a, size_t b)
+{
+    struct preempt_cand x = v[a];
+
+    v[a] = v[b];
+    v[b] = x;
+}
+
+/* Adds holders of devices to the first `n` victims, the least important first, until the group gets
+ * its devices, and then spares whom nobody needs to end. Returns the number of victims; 0: all
+ * holders are not enough. */
+static size_t
+evict_for_devices(struct select *s, struct group *g, uint32_t row, size_t n)
+{
+    struct preempt_cand *v = s->evict->scratch;
+    size_t all = prey_row(s, row)->n;
+    ASSERT(n <= all && all <= s->evict->scratch_n);
+    bool fits = n > 0 && evict_fits(s, g, row, v, n);
+
+    while (!fits) {
+        size_t next = all;
+        for (size_t i = n; i < all; i++)
+            if (v[i].devices && (next == all || v[i].priority < v[next].priority))
+                next = i;
+        if (next == all)
+            return 0;
+        swap_cands(v, n++, next);
+        fits = evict_fits(s, g, row, v, n);
+    }
+    for (size_t i = 0; i < n && n > 1;) {
+        swap_cands(v, i, n - 1);
+        if (evict_fits(s, g, row, v, n - 1)) {
+            n--;
+        } else {
+            swap_cands(v, i, n - 1);
+            i++;
+        }
+    }
+    return n;
+}
+
 /* In the scratch list, which the next row overwrites. */
 static size_t
-evict_victims(struct select *s, const struct group *g, uint32_t row)
+evict_victims(struct select *s, struct group *g, uint32_t row)
 {
     const struct usage *cap = &s->t->facts[row]->cap;
     struct usage ask = g->ask.u;
@@ -175,28 +254,10 @@ evict_victims(struct select *s, const struct group *g, uint32_t row)
                                               .u = r->v[i]->u,
                                               .priority = r->v[i]->of->priority,
                                               .max_parallel = r->v[i]->of->max_parallel,
+                                              .devices = r->v[i]->devices,
                                               .gone = r->v[i]->of->gone};
-    return preempt_choose(e->scratch, r->n, &left, &ask);
-}
-
-/* Stops the victims, which are of other jobs: no count of this one's allocations changes. */
-static void
-stop_victims(struct select *s, uint32_t row, const struct preempt_cand *v, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        node_table_use_row(s->t, row, &v[i].u, -1);
-        change_add(s, v[i].alloc, row, true);
-    }
-}
-
-/* Undoes the last evictions, the last first. */
-static void
-spare_victims(struct select *s, uint32_t row, const struct preempt_cand *v, size_t n)
-{
-    for (size_t i = n; i-- > 0;) {
-        node_table_use_row(s->t, row, &v[i].u, 1);
-        s->first[row] = s->changes[--s->n_changes].next;
-    }
+    size_t n = preempt_choose(e->scratch, r->n, &left, &ask);
+    return device_wanted(g->tg) ? evict_for_devices(s, g, row, n) : n;
 }
 
 /* The row with the victims gone, if it then takes one more: kept when it is the best. */

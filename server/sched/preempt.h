@@ -19,6 +19,7 @@ struct preempt_cand {
     int64_t priority;
     int64_t max_parallel; /* migrate of its group; 0: no limit */
     int64_t gone;         /* of its group, by the same plan */
+    bool devices;         /* it was given some */
 };
 
 /* How far what `a` holds is from what is needed; 0: the same. */

@@ -153,6 +153,100 @@ START_TEST(as_few_as_possible)
 }
 END_TEST
 
+static void
+put_gpus(struct node *n, int count)
+{
+    struct node_device_resource *g = mem_new(n, struct node_device_resource);
+
+    g->vendor = "acme";
+    g->type = "gpu";
+    g->name = "one";
+    for (int i = 0; i < count; i++) {
+        struct node_device *d = mem_new(g, struct node_device);
+        *d = (struct node_device){.id = mem_printf(d, "%d", i), .healthy = true};
+        list_add(g, g->instances, d);
+    }
+    list_add(n, n->node_resources->devices, g);
+}
+
+static void
+gpu_job(struct harness *h, const char *id, int64_t priority, int64_t count, int64_t gpus)
+{
+    struct job *j = h_job(h, id, JOB_SERVICE, count);
+    struct requested_device *d = mem_new(j, struct requested_device);
+
+    *d = (struct requested_device){.name = "gpu", .count = {true, gpus}};
+    j->priority = (struct opt_i64){true, priority};
+    list_add(j, j->task_groups.v[0]->tasks.v[0]->resources->devices, d);
+    h_register(h, j);
+    h_eval(h, id);
+}
+
+/* Devices are had from less important allocations: the least important ones first, none that is not
+ * needed for it, and nobody without a device. */
+START_TEST(devices_are_had_by_preemption)
+{
+    struct harness *h = h_new();
+
+    h->config.preemption_config = &all;
+    put_gpus(h_node(h, "n1"), 4);
+    job_of(h, "none", 5, 1, 256);
+    h_eval(h, "none");
+    gpu_job(h, "low10", 10, 2, 1);
+    gpu_job(h, "low20", 20, 1, 2);
+    gpu_job(h, "mid", 50, 1, 2);
+    ck_assert_uint_eq(h_live(h, "mid"), 1);
+    ck_assert_uint_eq(evicted(h, "low10"), 2);
+    ck_assert_uint_eq(evicted(h, "low20"), 0);
+    gpu_job(h, "high", 60, 1, 1);
+    ck_assert_uint_eq(h_live(h, "high"), 1);
+    ck_assert_uint_eq(evicted(h, "low20"), 1);
+    gpu_job(h, "more", 55, 1, 2); /* one is free, and the others' are too important */
+    ck_assert_uint_eq(h_live(h, "more"), 0);
+    gpu_job(h, "many", 90, 1, 5);
+    ck_assert_uint_eq(h_live(h, "many"), 0);
+    ck_assert_uint_eq(evicted(h, "none") + evicted(h, "mid") + evicted(h, "high"), 0);
+    h_check(h);
+    h_free(h);
+
+    h = h_new(); /* who was added first and is not needed in the end is spared */
+    h->config.preemption_config = &all;
+    put_gpus(h_node(h, "n1"), 3);
+    gpu_job(h, "one", 10, 1, 1);
+    gpu_job(h, "two", 20, 1, 2);
+    gpu_job(h, "high", 50, 1, 2);
+    ck_assert_uint_eq(h_live(h, "high"), 1);
+    ck_assert_uint_eq(evicted(h, "one"), 0);
+    ck_assert_uint_eq(evicted(h, "two"), 1);
+    h_free(h);
+
+    h = h_new(); /* for memory and for devices at once; and not unasked */
+    put_gpus(h_node(h, "n1"), 1);
+    job_of(h, "big", 10, 1, 8000);
+    h_eval(h, "big");
+    gpu_job(h, "low", 20, 1, 1);
+    h->config.preemption_config = &all;
+    gpu_job(h, "low", 20, 1, 1);
+    ck_assert_uint_eq(h_live(h, "low"), 1);
+    h_all_stopped(h);
+    job_of(h, "again", 20, 1, 7500);
+    h_eval(h, "again");
+    ck_assert_uint_eq(h_live(h, "again"), 1);
+    struct job *j = h_job(h, "high", JOB_SERVICE, 1);
+    struct requested_device *d = mem_new(j, struct requested_device);
+    *d = (struct requested_device){.name = "gpu", .count = {true, 1}};
+    j->priority = (struct opt_i64){true, 70};
+    j->task_groups.v[0]->tasks.v[0]->resources->memory_mb.v = 8000;
+    list_add(j, j->task_groups.v[0]->tasks.v[0]->resources->devices, d);
+    h_register(h, j);
+    h_eval(h, "high");
+    ck_assert_uint_eq(h_live(h, "high"), 1);
+    ck_assert_uint_eq(evicted(h, "low"), 1);
+    ck_assert_uint_eq(evicted(h, "again"), 1);
+    h_free(h);
+}
+END_TEST
+
 /* System jobs preempt unless they are told not to. */
 START_TEST(system_preempts)
 {
@@ -214,4 +308,4 @@ START_TEST(victims_count_for_their_own_job_only)
 END_TEST
 
 TEST_SUITE("preempt", victims_count_for_their_own_job_only, arithmetic, victims,
-           less_important_ends, as_few_as_possible, system_preempts)
+           less_important_ends, as_few_as_possible, devices_are_had_by_preemption, system_preempts)
