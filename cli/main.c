@@ -82,7 +82,6 @@ of_nomad(const char *name)
     static const char *const names[] = {"acl",
                                         "check",
                                         "client-config",
-                                        "config",
                                         "debug",
                                         "license",
                                         "namespace",
