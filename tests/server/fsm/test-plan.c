@@ -5,6 +5,7 @@
  */
 #include <time.h>
 
+#include "api/volume/volume.h"
 #include "common/duration.h"
 #include "tests/lib/test.h"
 #include "tests/server/fsm/fx.h"
@@ -56,6 +57,74 @@ START_TEST(a_live_name_is_placed_once)
     put_job(f, j, NULL);
     ck_assert_uint_eq(place(f, named(f, j, "a7", "n1", "web.g[1]"), NULL)->names_taken, 0);
     ck_assert_uint_eq(place(f, named(f, j, "a8", "n1", "web.g[1]"), NULL)->names_taken, 1);
+    fx_free(f);
+}
+END_TEST
+
+static void
+put_volume(struct fx *f, const char *id, const char *ns, const char *node)
+{
+    struct host_volume_claim forged = {.job_id = "web", .alloc_name = "web.g[9]"},
+                             *list[] = {&forged};
+    struct host_volume v = {
+        .id = id, .name = "data", .namespace = ns, .node_id = node, .claims = {list, 1}};
+    apply(f, &(struct intent){.volume_put = &(struct intent_volume_put){&v}});
+}
+
+static size_t
+claims(struct fx *f, const char *id, const char *job, const char *name)
+{
+    const struct host_volume *v = READ(f, struct host_volume *, state_host_volume(rt, f->ctx, id));
+    ck_assert_ptr_nonnull(v);
+    ck_assert(!volume_claimed(v, "web", "web.g[9]"));
+    ck_assert(name == NULL || volume_claimed(v, job, name));
+    return v->claims.n;
+}
+
+static struct job *
+sticky_job(struct fx *f, const char *id, bool sticky)
+{
+    struct job *j = make_job(f, id, 2);
+    struct volume_request *v = type_new(j, &type_volume_request);
+    v->type = "host";
+    v->source = "data";
+    v->sticky = sticky;
+    map_put(j, j->task_groups.v[0]->volumes, "v")->v = v;
+    put_job(f, j, NULL);
+    return j;
+}
+
+/* A placement with a sticky volume claims it, once; nobody else does, and the end of the job is
+ * that of its claims. */
+START_TEST(sticky_volumes_are_claimed)
+{
+    struct fx *f = fx_new();
+    ready_node(f, "n1");
+    ready_node(f, "n2");
+    put_volume(f, "v1", "default", "n1");
+    put_volume(f, "v2", "default", "n2");
+    ready_node(f, "n3");
+    put_volume(f, "v3", "other", "n3");
+    struct job *j = sticky_job(f, "web", true), *plain = sticky_job(f, "plain", false),
+               *too = sticky_job(f, "too", true);
+    place(f, named(f, j, "a1", "n1", "web.g[0]"), NULL);
+    ck_assert_uint_eq(claims(f, "v1", "web", "web.g[0]"), 1);
+    place(f, named(f, plain, "b1", "n1", "plain.g[0]"), NULL);
+    place(f, named(f, too, "c1", "n1", "too.g[0]"), NULL);
+    ck_assert_uint_eq(claims(f, "v1", "too", "too.g[0]"), 2);
+    struct allocation *again = named(f, j, "a2", "n1", "web.g[0]");
+    again->previous_allocation = "a1";
+    place(f, again, NULL);
+    place(f, named(f, j, "a3", "n1", "web.g[1]"), NULL);
+    ck_assert_uint_eq(claims(f, "v1", "web", "web.g[1]"), 3);
+    place(f, named(f, j, "a4", "n3", "web.g[2]"), NULL);
+    ck_assert_uint_eq(claims(f, "v2", NULL, NULL), 0);
+    ck_assert_uint_eq(claims(f, "v3", NULL, NULL), 0);
+    /* a stop is not the end */
+    stop_job(f, "web", false, NULL);
+    ck_assert_uint_eq(claims(f, "v1", "web", "web.g[0]"), 3);
+    stop_job(f, "web", true, NULL);
+    ck_assert_uint_eq(claims(f, "v1", "too", "too.g[0]"), 1);
     fx_free(f);
 }
 END_TEST
@@ -685,14 +754,14 @@ START_TEST(a_return_costs_what_it_is)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("fsm-plan", 60, a_live_name_is_placed_once, a_system_name_is_placed_once_per_node,
-                   what_is_not_stopped_is_not_replaced, update_in_place_keeps_what_came_between,
+TEST_SUITE_TIMEOUT("fsm-plan", 60, a_live_name_is_placed_once, sticky_volumes_are_claimed,
+                   a_system_name_is_placed_once_per_node, what_is_not_stopped_is_not_replaced,
+                   update_in_place_keeps_what_came_between,
                    nobody_makes_room_for_what_is_not_placed, marks_hold_while_nothing_changed,
                    marks_hold_with_their_node_and_their_evaluation,
                    a_return_is_settled_of_the_silence_that_was_seen,
                    a_cancelled_evaluation_tells_no_numbers, a_copy_of_a_version_has_its_source,
-                   what_runs_again_is_not_collected,
-                   what_a_job_wants_again_is_not_collected,
+                   what_runs_again_is_not_collected, what_a_job_wants_again_is_not_collected,
                    links_and_deployments_of_what_lives_are_not_collected,
                    placements_cost_what_they_are, evaluations_cost_what_they_are,
                    nodes_cost_what_they_are, collecting_costs_what_it_is, a_return_costs_what_it_is)
