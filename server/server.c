@@ -259,8 +259,9 @@ server_new(struct loop *loop, const struct server_config *cfg, struct server **r
     s->autopilot = autopilot_new(s);
     s->on_round = autopilot_round;
     s->members_changed = leader_members_changed;
-    s->events = events_new(s, 0, 0);
-    core_add_listener(s->core, &events_listener, s->events);
+    s->events = events_new(s, (size_t)s->cfg.agent->event_buffer_size.v, 0);
+    if (s->cfg.agent->enable_event_broker.v)
+        core_add_listener(s->core, &events_listener, s->events);
     core_add_listener(s->core, &leader_listener, s->leader);
     test_hook_follow(s->core);
     *ret = s;

@@ -472,7 +472,7 @@ check_client(struct looking *k)
     return 0;
 }
 
-enum { BOOTSTRAP_EXPECT_MAX = 7 };
+enum { BOOTSTRAP_EXPECT_MAX = 7, EVENT_BUFFER_MAX = 4096 };
 enum { STATE_MAX_MB_LEAST = 64, STATE_MAX_MB_MOST = 4 << 20 };
 
 static size_t
@@ -525,6 +525,10 @@ check_cluster(const struct agent_config *c, struct err *e)
     const struct agent_server *s = c->server;
     const char *bound = config_rpc_addr(c), *told = c->advertise_addrs->rpc;
 
+    if (s->event_buffer_size.set &&
+        (s->event_buffer_size.v < 1 || s->event_buffer_size.v > EVENT_BUFFER_MAX))
+        return err_set(e, -ERR_INVALID, "server.event_buffer_size = %" PRId64 " is not 1 to %d",
+                       s->event_buffer_size.v, EVENT_BUFFER_MAX);
     if (s->bootstrap_expect == 0)
         return 0; /* it may be joined by others, and is heard as one alone is */
     if (s->bootstrap_expect % 2 == 0 || s->bootstrap_expect > BOOTSTRAP_EXPECT_MAX)

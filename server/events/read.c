@@ -123,6 +123,10 @@ event_run(struct read *r, struct state_txn *t, struct err *e)
     (void)t;
     if (may_read(r, req, e) < 0)
         return e->code;
+    if (!server_cfg(r->s)->agent->enable_event_broker.v)
+        return err_set(e, -ERR_UNAVAILABLE,
+                       "this server keeps no events: its configuration has "
+                       "server.enable_event_broker = false");
     if (!str_empty(req->filter)) {
         x.filter = filter_compile(r->ctx, &type_event_head, req->filter, e);
         if (x.filter == NULL)

@@ -505,7 +505,7 @@ START_TEST(what_denies_what_is_not_here_holds)
         "plugin \"lxc\" {\n config {\n  recover_stopped = false\n }\n}\n"
         "consul {\n auto_advertise = false\n client_auto_join = false\n}\n"
         "telemetry {\n disable_hostname = true\n}\nacl {\n token_ttl = \"1m\"\n}\n"
-        "server {\n enable_event_broker = false\n root_key_gc_interval = \"1h\"\n search {\n  "
+        "server {\n root_key_gc_interval = \"1h\"\n search {\n  "
         "fuzzy_enabled = false\n }\n}\n";
     auto_mem void *ctx = mem_ctx("test");
     struct agent_config *c;
@@ -529,6 +529,10 @@ START_TEST(what_promises_what_is_not_here_is_refused)
         {"", "tls { ca_file = \"ca.pem\" }", "tls.ca_file \"ca.pem\" is not an absolute path"},
         {"", "tls { tls_min_version = \"tls11\" }", "\"tls12\" and \"tls13\" are supported"},
         {"", "tls { verify_https_client = true }", "verify_https_client = true } needs ca_file"},
+        {"", "server {\n enabled = true\n event_buffer_size = 0\n}",
+         "server.event_buffer_size = 0 is not 1 to 4096"},
+        {"", "server {\n enabled = true\n event_buffer_size = 4097\n}",
+         "server.event_buffer_size = 4097 is not 1 to 4096"},
         {"", "tls { bind_node_name = true }",
          "bind_node_name = true } needs rpc and verify_server_hostname"},
     };
