@@ -71,7 +71,7 @@ async function run(signal) {
     const list = [];
     for (const p of parts) {
       const m = p.length > 2 ? JSON.parse(p) : {};
-      if (m.Index) stream.index = m.Index + 1;
+      if (m.Index) stream.index = m.Index + (m.Error ? 0 : 1); // an error says where to go on
       if (m.Error) throw new Error(m.Error);
       if (m.Events) list.push(...m.Events);
     }
