@@ -34,7 +34,8 @@ begin(void)
     bool fresh;
 
     ASSERT(mkdtemp(dir) != NULL && state_open(dir, "boot", 64 << 20, &state, &fresh, &e) == 0);
-    ASSERT(keys_open(NULL, mem_printf(ctx, "%s/keyring/key", dir), false, &keys, &e) == 0);
+    const struct keys_place at = {.path = mem_printf(ctx, "%s/keyring/key", dir)};
+    ASSERT(keys_open(NULL, &at, &keys, &e) == 0);
     struct state_txn *t = state_read_begin(state, ctx);
     struct root_key *row = keys_make(ctx, keys, t, "k1", &e);
     state_read_end(t);
