@@ -26,6 +26,7 @@
 #include "agent/reload.h"
 #include "agent/roles.h"
 #include "agent/selfbox.h"
+#include "agent/syslog.h"
 #include "agent/tls.h"
 #include "api/terms.h"
 #include "client/client.h"
@@ -279,7 +280,14 @@ open_log(const struct agent_config *cfg)
             return -1;
         }
     }
-    log_setup(level == LOG_LEVEL_INVALID ? LOG_INFO : level, cfg->log_json, fd);
+    if (level == LOG_LEVEL_INVALID)
+        level = LOG_INFO;
+    log_setup(level, cfg->log_json, fd);
+    struct err e = ERR_INIT;
+    if (cfg->enable_syslog && syslog_open(SYSLOG_SOCKET, cfg->syslog_facility, level, &e) < 0) {
+        fprintf(stderr, "==> %s\n", e.text);
+        return -1;
+    }
     return 0;
 }
 

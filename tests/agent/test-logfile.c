@@ -3,17 +3,23 @@
  * The file of the agent's log: when it is rotated, what is kept, and that no line is lost.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "agent/logfile.h"
+#include "agent/syslog.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/str.h"
 #include "tests/lib/test.h"
 
 enum { LINES = 400 };
@@ -135,6 +141,71 @@ START_TEST(without_a_new_file_the_old_one_goes_on)
 }
 END_TEST
 
-TEST_SUITE_FIXTURE("logfile", 10, setup, teardown, a_large_file_is_rotated_and_all_are_kept,
-                   so_many_old_ones_are_kept, an_old_file_is_rotated_and_one_that_is_neither_is_not,
+static int
+daemon_at(const char *path)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    (void)unlink(path);
+    ck_assert(str_copy(a.sun_path, sizeof(a.sun_path), path));
+    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&a, sizeof(a)), 0);
+    return fd;
+}
+
+static const char *
+message(int fd)
+{
+    static char text[16 << 10];
+    ssize_t n = recv(fd, text, sizeof(text) - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+START_TEST(lines_go_to_syslog_and_a_daemon_that_is_gone_stops_nobody)
+{
+    struct err e = ERR_INIT;
+    char path[128];
+    begin((struct agent_config){0});
+    snprintf(path, sizeof(path), "%s/log", dir);
+    static const char *const none[] = {"LOCAL8", "LOCAL", "LOCAL33", ""}, *const some[] = {
+        "local3", "Daemon", "USER"};
+    for (size_t k = 0; k < ARRAY_LEN(none); k++) {
+        e = (struct err)ERR_INIT;
+        ck_assert_int_eq(syslog_open(path, none[k], LOG_WARN, &e), -ERR_INVALID);
+    }
+    for (size_t k = 0; k < ARRAY_LEN(some); k++) { /* but nobody is there */
+        e = (struct err)ERR_INIT;
+        ck_assert_int_eq(syslog_open(path, some[k], LOG_WARN, &e), -ENOENT);
+    }
+    int fd = daemon_at(path);
+    e = (struct err)ERR_INIT;
+    ck_assert_int_eq(syslog_open(path, "LOCAL0", LOG_WARN, &e), 0);
+    log_info("test", "not asked for", NULL);
+    log_warn("test", "asked for", "key", "a b", NULL);
+    const char *m = message(fd);
+    ck_assert_msg(strncmp(m, "<132>", 5) == 0, "%s", m);
+    ck_assert_ptr_nonnull(strstr(m, " paddock["));
+    const char *want = "]: test: asked for key=\"a b\"";
+    ck_assert_msg(str_suffix(m, want), "%s", m);
+    log_error("test", "worse", NULL);
+    ck_assert(strncmp(message(fd), "<131>", 5) == 0);
+    for (int i = 0; i < 1000; i++) /* more than it takes */
+        log_warn("test", "many", NULL);
+    fd_close(&fd);
+    log_warn("test", "nobody is there", NULL);
+    fd = daemon_at(path);
+    for (int i = 0; i < 2000 && *message(fd) == '\0'; i++) {
+        (void)poll(NULL, 0, 5);
+        log_warn("test", "again", NULL);
+    }
+    log_warn("test", "at last", NULL);
+    ck_assert_ptr_nonnull(strstr(message(fd), "at last"));
+    fd_close(&fd);
+}
+END_TEST
+
+TEST_SUITE_FIXTURE("logfile", 30, setup, teardown,
+                   lines_go_to_syslog_and_a_daemon_that_is_gone_stops_nobody,
+                   a_large_file_is_rotated_and_all_are_kept, so_many_old_ones_are_kept,
+                   an_old_file_is_rotated_and_one_that_is_neither_is_not,
                    without_a_new_file_the_old_one_goes_on)

@@ -21,6 +21,7 @@ struct helper {
     char *addr;
     struct rpc_client *client;
     size_t workers, out; /* attempts that it has */
+    uint64_t asked;      /* for attempts, so far */
     int64_t sulks_ms;    /* until then */
     bool seen;
 };
@@ -151,7 +152,16 @@ helper_dial(struct leader *l, struct helper *h)
     return h->client != NULL;
 }
 
-/* Returns the one with most workers free; NULL: all are busy. */
+static bool
+helper_before(const struct helper *a, const struct helper *b)
+{
+    size_t free_a = a->workers - a->out, free_b = b->workers - b->out;
+
+    return free_a != free_b ? free_a > free_b : a->asked < b->asked;
+}
+
+/* Returns the helper with most workers free, among equals the one asked least; NULL: all are busy.
+ */
 static struct helper *
 helper_best(struct leader *l)
 {
@@ -159,8 +169,8 @@ helper_best(struct leader *l)
     struct helper *best = NULL;
 
     for (struct helper *h = l->borrow->helpers; h != NULL; h = h->next)
-        if (h->sulks_ms <= now && h->out < h->workers &&
-            (best == NULL || h->workers - h->out > best->workers - best->out) && helper_dial(l, h))
+        if (h->sulks_ms <= now && h->out < h->workers && (best == NULL || helper_before(h, best)) &&
+            helper_dial(l, h))
             best = h;
     return best;
 }
@@ -210,6 +220,7 @@ borrow_send(void *arg)
     struct loan *k = mem_new(NULL, struct loan);
     *k = (struct loan){r, h};
     h->out++;
+    h->asked++;
     (void)rpc_send(h->client, &q, borrow_answered, k);
 }
 
