@@ -133,6 +133,7 @@ event_come(struct request *a, const void *resp)
     if (!x->begun) {
         reply_meta(a, r->meta);
         http_header_add(a->req, "Cache-Control", "no-cache");
+        a->req->ends_well = true;
         http_stream_start(a->req, 200, "application/json", event_pull);
         buf_puts(&x->held, "{}\n");
         x->said_ms = now;

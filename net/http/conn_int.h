@@ -16,6 +16,8 @@
 #include "net/http/scan_int.h"
 #include "net/stream.h"
 
+#define HTTP_LAST_CHUNK "0\r\n\r\n"
+
 enum http_state { HTTP_READ_HEAD, HTTP_READ_BODY, HTTP_OPEN, HTTP_CLOSING };
 
 struct http_request;

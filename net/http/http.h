@@ -55,6 +55,7 @@ struct http_req {
     size_t body_len;
     const char *peer; /* "127.0.0.1:41234" or "unix" */
     void *user;       /* the handler's */
+    bool ends_well;   /* a stream is whole wherever it ends: it gets its last chunk at a close */
     /* Asked with the status before the first byte of the answer goes out, once; false with words:
      * that is answered 503 with them, and a stream or tunnel ends. NULL: nobody asks. */
     bool (*on_answer)(void *arg, int status, struct err *e);

@@ -477,7 +477,7 @@ http_stream_end(struct http_req *pub)
     ASSERT(r->streaming);
     if (r->conn && r->chunked && pub->method != METHOD_HEAD) {
         struct buf b = BUF_INIT(16);
-        buf_puts(&b, "0\r\n\r\n");
+        buf_puts(&b, HTTP_LAST_CHUNK);
         stream_write(r->conn->stream, &b, 1);
     }
     if (r->on_data)

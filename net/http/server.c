@@ -423,6 +423,20 @@ http_server_conns(const struct http_server *s)
     return s->n_conns;
 }
 
+/* Ends a stream of which nothing is missing: the client is not to take that for a failure. */
+static void
+server_end_stream(struct http_conn *c)
+{
+    const struct http_request *r = c->state == HTTP_OPEN ? c->req : NULL;
+    struct buf b = BUF_INIT(16);
+
+    if (r == NULL || !r->streaming || !r->chunked || r->muted || !r->pub.ends_well ||
+        r->pub.method == METHOD_HEAD)
+        return;
+    buf_puts(&b, HTTP_LAST_CHUNK);
+    stream_write(c->stream, &b, 1);
+}
+
 void
 http_server_close(struct http_server *s)
 {
@@ -433,6 +447,7 @@ http_server_close(struct http_server *s)
         listener_close(s->listeners[i]);
     s->n_listeners = 0;
     for (struct http_conn *c = s->conns; c; c = c->next) {
+        server_end_stream(c);
         server_detach(c);
         c->state = HTTP_CLOSING;
         stream_close(c->stream);
