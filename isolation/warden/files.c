@@ -568,9 +568,9 @@ put_file(struct warden *w, int dir, const char *name, const struct warden_reques
         return -errno;
     if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
         return -EEXIST;
-    if (q->offset == 0 && ftruncate(fd, 0) < 0)
-        return -errno;
-    return fill_file(w, fd, q, owner);
+    /* cut last: a reader never finds it empty, but for a moment the new text with the old's end */
+    int r = fill_file(w, fd, q, owner);
+    return r == 0 && q->offset == 0 && ftruncate(fd, (off_t)q->data.n) < 0 ? -errno : r;
 }
 
 /* The directory is the task's: who changes the new file before the rename hurts only himself. */
