@@ -103,7 +103,8 @@ static uint64_t
 write_lines(struct event_reading *x, const struct events_part *p)
 {
     for (size_t i = 0; i < p->n; i++) {
-        auto_mem void *tmp = x->tmp = mem_ctx("events");
+        auto_mem void *tmp = mem_ctx("events");
+        x->tmp = tmp;
         write_line(x, p->v[i], true);
         if (x->out->len >= EVENTS_PART_BYTES && i + 1 < p->n)
             return p->v[i]->index;
