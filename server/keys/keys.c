@@ -197,6 +197,20 @@ seal_plain(const struct keys *k, uint8_t ret[SEAL_KEY], struct err *e)
     return 0;
 }
 
+/* Removes the same key in clear, which a power cut left when it had just been sealed. */
+static void
+drop_plain(const struct keys *k, const uint8_t key[SEAL_KEY])
+{
+    uint8_t *left = seal_alloc(SEAL_KEY);
+    struct err e = ERR_INIT;
+
+    if (read_plain(k->plain, left, &e) == 0 && memcmp(left, key, SEAL_KEY) == 0 &&
+        unlink(k->plain) < 0)
+        log_warn("keys", "the wrapping key is there in clear, too: remove the file", "path",
+                 k->plain, "error", strerror(errno), NULL);
+    seal_free(left, SEAL_KEY);
+}
+
 int
 keys_unseal(struct keys *k, struct err *e)
 {
@@ -204,6 +218,8 @@ keys_unseal(struct keys *k, struct err *e)
 
     pthread_mutex_lock(&k->storing);
     int rc = read_sealed(k, key, e);
+    if (rc == 0)
+        drop_plain(k, key);
     if (rc == -ENOENT) {
         err_clear(e);
         rc = seal_plain(k, key, e);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What autopilot thinks of the servers of a cluster: which are well, how many more may be lost, and
- * which of those that are dead is taken out next. Pure; its shell is server/autopilot.c.
- *
+ * The judgement of autopilot on the servers of a cluster: which are well, how many more may be
+ * lost, and which of those that are dead is taken out next. Pure; its shell is server/autopilot.c.
  * Nobody is taken out unless those that are alive are a majority, now and without the server, nor
- * where fewer than PILOT_VOTERS_MIN servers (or min_quorum, if that is more) would be left to vote:
- * one of three keeps its vote while it is away. Otherwise the next loss would end a cluster of
- * two.
+ * where fewer than PILOT_VOTERS_MIN servers (or min_quorum, if that is more) would be left to
+ * vote: one of three keeps its vote while it is away. Otherwise the next loss would end a cluster
+ * of two.
  */
 #ifndef PADDOCK_SERVER_PEER_PILOT_H
 #define PADDOCK_SERVER_PEER_PILOT_H
