@@ -11,13 +11,14 @@ call_enter(struct call *c, enum call_state to)
 {
 #define FROM(state) (1U << CALL_##state)
     static const unsigned from[CALL_STATES] = {
-        [CALL_PLACING] = FROM(PLACING) | FROM(WAITING) | FROM(WORKING) | FROM(PARKED),
+        [CALL_PLACING] = FROM(PLACING) | FROM(WAITING) | FROM(WORKING) | FROM(PARKED) | FROM(HELD),
         [CALL_WAITING] = FROM(PLACING) | FROM(WAITING) | FROM(FORWARDED),
         [CALL_FORWARDED] = FROM(PLACING) | FROM(WAITING),
         [CALL_ABROAD] = FROM(PLACING),
         [CALL_AT_NODE] = FROM(PLACING),
         [CALL_WORKING] = FROM(PLACING) | FROM(PARKED) | FROM(PROPOSED),
         [CALL_PARKED] = FROM(WORKING),
+        [CALL_HELD] = FROM(WORKING),
         [CALL_PROPOSED] = FROM(WORKING),
     };
 #undef FROM

@@ -12,9 +12,11 @@
  *                                           gone: WAITING
  *   ABROAD      another region              its answer, or its silence: answered
  *   AT_NODE     a node                      its answer: answered, and its bytes go on
- *   WORKING     a worker                    its return: answered, PARKED or PROPOSED; PLACING, if
- *                                           it would park and the leadership was lost meanwhile
+ *   WORKING     a worker                    its return: answered, PARKED, HELD or PROPOSED;
+ *                                           PLACING, if it would park and the leadership was lost
+ *                                           meanwhile
  *   PARKED      a watch                     news, its time: WORKING; a lost leadership: PLACING
+ *   HELD        a watch                     what the write lacks: PLACING; its time: failed
  *   PROPOSED    the log                     its answer: answered, or WORKING once more
  *
  * In every state the caller may give up (its time over, its connection gone: one event) and the
@@ -37,6 +39,7 @@ enum call_state {
     CALL_AT_NODE,
     CALL_WORKING,
     CALL_PARKED,
+    CALL_HELD,
     CALL_PROPOSED,
     CALL_STATES
 };
@@ -70,6 +73,8 @@ struct writing {
     bool written;   /* the log's: it is in the state, or was refused */
     bool heavy;     /* preparing took a while, and so will freeing */
     uint64_t index; /* of the log, with its result */
+    uint64_t seen;  /* index of the snapshot */
+    struct server_watch *watch; /* held */
     struct fsm_result *res;
 };
 
@@ -146,5 +151,6 @@ struct rpc_link *forward_link(struct server *s);
 void read_start(struct call *c, const struct read_row *row);
 void read_give_up(struct call *c);
 void write_start(struct call *c, const struct write_row *row);
+void write_give_up(struct call *c);
 
 #endif

@@ -107,11 +107,10 @@ endpoint_place(void *arg, struct rpc_call *rpc, const void *req)
 static void
 given_up(void *arg)
 {
-    static void (*const give_up[CALL_STATES])(struct call *c) = {[CALL_WAITING] = forward_give_up,
-                                                                [CALL_FORWARDED] = forward_give_up,
-                                                                [CALL_ABROAD] = region_give_up,
-                                                                [CALL_AT_NODE] = node_give_up,
-                                                                [CALL_PARKED] = read_give_up};
+    static void (*const give_up[CALL_STATES])(struct call *c) = {
+        [CALL_WAITING] = forward_give_up, [CALL_FORWARDED] = forward_give_up,
+        [CALL_ABROAD] = region_give_up,   [CALL_AT_NODE] = node_give_up,
+        [CALL_PARKED] = read_give_up,     [CALL_HELD] = write_give_up};
     struct call *c = arg;
 
     atomic_store(&c->cancelled, true);

@@ -136,6 +136,9 @@ struct write {
     const void
         *resp; /* of the method's type: is answered, and nothing written. NULL: something is */
     const void *memo;  /* for reply() */
+    /* ... with an error: mask of STATE_BIT. It is begun anew when these tables change, and fails
+     * with the error if they do not within WRITE_WAIT_MS. */
+    unsigned awaits;
     uint64_t barrier;  /* index of what was written in an earlier round; 0: there was none */
 };
 

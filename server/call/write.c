@@ -12,6 +12,8 @@
 
 #define HEAVY_NS (NS_PER_MS / 2)
 
+enum { WRITE_WAIT_MS = 10000 };
+
 static void write_written(void *arg, const struct err *e, uint64_t index, struct fsm_result *res);
 
 /* --- preparing --- */
@@ -60,6 +62,7 @@ write_prepare(struct call *c)
     struct state_txn *t = server_read_begin(c->s, x->w.ctx);
     int rc = prove_node(c, t, x->w.ctx, &x->w.node, &e);
 
+    x->seen = state_applied(t);
     if (rc == 0)
         rc = x->row->prepare(&x->w, t, &e);
 
@@ -126,6 +129,53 @@ write_end(void *arg)
 
 static void write_begin(struct call *c);
 
+/* --- waiting for what a write lacks --- */
+
+static void
+write_woken(void *arg, enum wake_reason why)
+{
+    struct call *c = arg;
+
+    c->writing.watch = NULL;
+    if (why == WAKE_SHUTDOWN)
+        refuse_stopping(c);
+    if (why == WAKE_SHUTDOWN || why == WAKE_TIMEOUT) {
+        write_end(c);
+        return;
+    }
+    talloc_free(c->writing.w.ctx);
+    c->err = NULL;
+    call_again(c);
+}
+
+void
+write_give_up(struct call *c)
+{
+    struct err e = ERR_INIT;
+
+    server_watch_cancel(TAKE(c->writing.watch));
+    err_set(&e, -ERR_CANCELED, "canceled");
+    write_refuse(c, &e);
+    write_end(c);
+}
+
+/* False: the write ends now. */
+static bool
+write_waits(struct call *c)
+{
+    struct writing *x = &c->writing;
+    const struct watch_on on = {
+        .tables = x->w.awaits, .seen = x->seen, .timeout_ms = WRITE_WAIT_MS};
+
+    if (c->err == NULL || x->w.awaits == 0 || x->proposed || atomic_load(&c->cancelled) ||
+        gate_is_closed(c->gate))
+        return false;
+    x->watch = server_watch(c->s, &on, write_woken, c);
+    if (x->watch != NULL)
+        call_enter(c, CALL_HELD);
+    return x->watch != NULL;
+}
+
 /* Ends a write, which is written, or refused, or answered without a write. */
 static void
 write_done(struct call *c)
@@ -156,7 +206,7 @@ write_prepared(void *arg)
 
     if (c->writing.proposed)
         call_enter(c, CALL_PROPOSED);
-    if (!c->writing.proposed || c->writing.written)
+    if ((!c->writing.proposed || c->writing.written) && !write_waits(c))
         write_done(c);
 }
 

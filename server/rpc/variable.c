@@ -279,6 +279,8 @@ seal_variable(struct write *w, struct state_txn *t, const struct variable *from,
 {
     struct key *k = keys_active(server_keys(w->s), t, e);
 
+    if (k == NULL && server_cfg(w->s)->makes_keys && !state_any_row(t, STATE_ROOT_KEYS))
+        w->awaits = STATE_BIT(STATE_ROOT_KEYS);
     if (k == NULL)
         return e->code;
     keys_seal_items(w->ctx, k, &from->items, v);

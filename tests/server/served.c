@@ -13,7 +13,7 @@ const char node_secret[] = "22222222-2222-4222-8222-222222222222";
 const struct rpc_envelope as_node = {.node_id = node_id, .node_secret = node_secret};
 
 bool (*world_may)(const struct rpc_envelope *env, const char *ns);
-bool world_verify_servers, world_bind_names, world_acl;
+bool world_verify_servers, world_bind_names, world_acl, world_makes_keys;
 
 static void
 stopped(void *arg)
@@ -26,7 +26,9 @@ world_open_with(const char *dir, int64_t heartbeat_ms)
 {
     struct world *w = mem_new(NULL, struct world);
     const struct agent_server agent = {.min_heartbeat_ttl = heartbeat_ms * NS_PER_MS,
-                                       .heartbeat_grace = heartbeat_ms * NS_PER_MS};
+                                       .heartbeat_grace = heartbeat_ms * NS_PER_MS,
+                                       .root_key_rotation_threshold = 3600 * NS_PER_S,
+                                       .root_key_gc_interval = 3600 * NS_PER_S};
     struct server_config cfg = {
         .agent = &agent,
         .data_dir = dir,
@@ -36,6 +38,7 @@ world_open_with(const char *dir, int64_t heartbeat_ms)
         .may = world_may,
         .verify_servers = world_verify_servers,
         .acl_enabled = world_acl,
+        .makes_keys = world_makes_keys,
         .bind_node_name = world_bind_names,
     };
     struct err e = ERR_INIT;

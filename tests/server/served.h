@@ -31,7 +31,7 @@ extern const struct rpc_envelope as_node; /* proves to be that node */
 
 /* Whether a caller may, at a server that is opened next; NULL: everybody. */
 extern bool (*world_may)(const struct rpc_envelope *env, const char *ns);
-extern bool world_verify_servers, world_bind_names, world_acl;
+extern bool world_verify_servers, world_bind_names, world_acl, world_makes_keys;
 struct world *world_open_with(const char *dir, int64_t heartbeat_ms);
 struct world *world_open(const char *dir);
 void world_close(struct world *w);

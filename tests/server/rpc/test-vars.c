@@ -96,6 +96,53 @@ START_TEST(written_read_and_deleted)
 }
 END_TEST
 
+static struct world *
+making_world(const char *dir)
+{
+    world_makes_keys = true;
+    struct world *w = world_open(dir);
+    world_makes_keys = false;
+    return w;
+}
+
+START_TEST(the_first_write_waits_for_the_first_key)
+{
+    struct world *w = making_world(tmp_dir());
+
+    (void)put(w, "a", "one");
+    ck_assert_str_eq(get(w, "a"), "one");
+    world_close(w);
+}
+END_TEST
+
+/* The leader cannot make a key: the wrapping key cannot be written where it is to be. */
+START_TEST(a_write_that_waits_is_given_up)
+{
+    auto_mem void *tmp = mem_ctx("way");
+    const char *dir = tmp_dir(), *at = mem_printf(tmp, "%s/server", dir);
+    ck_assert_int_eq(mkdir(at, 0700), 0);
+    ck_assert_int_eq(symlink("/proc", mem_printf(tmp, "%s/keyring", at)), 0);
+    struct world *w = making_world(dir);
+    struct variable v = {.path = NULL};
+    struct variable_apply_request req = {.op = VAR_SET, .path = "a", .variable = &v};
+    struct answer *a = mem_new(w, struct answer), *b = mem_new(w, struct answer);
+    bool never = false;
+
+    a->w = b->w = w;
+    str_map_set(w, &v.items, "k", "v");
+    uint64_t id = rpc_send(w->rpc, &(struct rpc_request){RPC_VARIABLES_APPLY, &req, NULL, 60000},
+                           answered, a);
+    (void)rpc_send(w->rpc, &(struct rpc_request){RPC_VARIABLES_APPLY, &req, NULL, 60000}, answered,
+                   b);
+    loop_run_until(w->loop, &never, 300);
+    ck_assert(!a->done && !b->done);
+    rpc_cancel(w->rpc, id);
+    ck_assert(loop_run_until(w->loop, &a->done, 10000));
+    ck_assert_int_eq(a->err.code, -ERR_CANCELED);
+    world_close(w); /* and the other one with the server */
+}
+END_TEST
+
 START_TEST(refusals)
 {
     static const struct {
@@ -565,7 +612,8 @@ START_TEST(hostile_identities)
 }
 END_TEST
 
-TEST_SUITE_TIMEOUT("vars", 60, written_read_and_deleted, refusals, nothing_is_stored_in_clear,
+TEST_SUITE_TIMEOUT("vars", 60, written_read_and_deleted, the_first_write_waits_for_the_first_key,
+                   a_write_that_waits_is_given_up, refusals, nothing_is_stored_in_clear,
                    a_published_key_becomes_active, a_task_reads_its_own,
                    a_task_reads_what_policies_of_its_job_allow, a_task_is_told_of_news,
                    a_task_calls_as_itself, hostile_identities)
