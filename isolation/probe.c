@@ -31,6 +31,7 @@
 #include "common/str.h"
 #include "isolation/cgroup/cgroup.h"
 #include "isolation/confine/raw.h"
+#include "isolation/limits.h"
 
 static const struct {
     const char *name;
@@ -91,6 +92,16 @@ probe_because(struct probe *p, enum probe_id id, long r, const char *what)
     fact_no(&p->facts[id], "%s: %s", what, strerror((int)-r));
 }
 
+/* Takes the answer of a try: a negative error says no. */
+static void
+probe_result(struct probe *p, enum probe_id id, long r, const char *what)
+{
+    if (r < 0)
+        probe_because(p, id, r, what);
+    else
+        probe_yes(p, id);
+}
+
 /* A call made with arguments that the kernel must refuse: any answer but "no such call" (or a
  * filter's refusal, which looks like EPERM) means that it is there. */
 static void
@@ -136,10 +147,7 @@ probe_calls(struct probe *p)
                   RAW(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &act));
     uint64_t cookie = 0; /* EINVAL where the kernel was built without it, ENODEV without siblings */
     long core = RAW(SYS_prctl, PR_SCHED_CORE, PR_SCHED_CORE_GET, 0, 0, &cookie);
-    if (core < 0)
-        probe_because(p, PROBE_CORE_SCHED, core, "prctl(PR_SCHED_CORE)");
-    else
-        probe_yes(p, PROBE_CORE_SCHED);
+    probe_result(p, PROBE_CORE_SCHED, core, "prctl(PR_SCHED_CORE)");
     long abi = RAW(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (abi < 0) {
         probe_because(p, PROBE_LANDLOCK, abi, "landlock_create_ruleset");
@@ -174,16 +182,10 @@ probe_namespaces(struct probe *p)
     } else {
         long r = try_clone(
             CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP, -1);
-        if (r < 0)
-            probe_because(p, PROBE_NAMESPACES, r, "clone3");
-        else
-            probe_yes(p, PROBE_NAMESPACES);
+        probe_result(p, PROBE_NAMESPACES, r, "clone3");
     }
     long r = try_clone(CLONE_NEWUSER, -1);
-    if (r < 0)
-        probe_because(p, PROBE_USERNS, r, "clone3");
-    else
-        probe_yes(p, PROBE_USERNS);
+    probe_result(p, PROBE_USERNS, r, "clone3");
     struct stat st;
     if (stat("/proc/self/ns/time", &st) == 0)
         probe_yes(p, PROBE_TIMENS);
@@ -200,36 +202,35 @@ probe_tmpfs(struct probe *p)
         return;
     }
     long r = RAW(SYS_fsconfig, fs, FSCONFIG_SET_FLAG, "noswap", NULL, 0);
-    if (r < 0)
-        probe_because(p, PROBE_TMPFS_NOSWAP, r, "tmpfs option noswap");
-    else
-        probe_yes(p, PROBE_TMPFS_NOSWAP);
+    probe_result(p, PROBE_TMPFS_NOSWAP, r, "tmpfs option noswap");
     raw_close(fs);
 }
 
 /* --- cgroups --- */
 
+/* Another agent of this machine may remove the directory while we try in it: it is made again. */
 static void
 probe_in_child(struct probe *p, int dirfd)
 {
     static const char name[] = "paddock-probe";
-    if (mkdirat(dirfd, name, 0755) < 0 && errno != EEXIST) {
-        probe_because(p, PROBE_CLONE_INTO_CGROUP, -errno, "mkdir in the cgroup root");
-        probe_no(p, PROBE_CGROUP_KILL, p->facts[PROBE_CLONE_INTO_CGROUP].why);
-        return;
+    long r = -ENOENT;
+    int k = -ENOENT;
+    for (int tries = 0; tries < WARDEN_LOCK_TRIES_MAX; tries++) {
+        if (mkdirat(dirfd, name, 0755) < 0 && errno != EEXIST) {
+            probe_because(p, PROBE_CLONE_INTO_CGROUP, -errno, "mkdir in the cgroup root");
+            probe_no(p, PROBE_CGROUP_KILL, p->facts[PROBE_CLONE_INTO_CGROUP].why);
+            return;
+        }
+        auto_fd int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        r = fd < 0 ? -errno : try_clone(CLONE_INTO_CGROUP, fd);
+        k = file_put(fd, "cgroup.kill", "1");
+        bool gone = faccessat(fd, "cgroup.procs", F_OK, 0) < 0;
+        (void)unlinkat(dirfd, name, AT_REMOVEDIR);
+        if (!gone || (r == 0 && k == 0))
+            break;
     }
-    auto_fd int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    long r = fd < 0 ? -errno : try_clone(CLONE_INTO_CGROUP, fd);
-    if (r < 0)
-        probe_because(p, PROBE_CLONE_INTO_CGROUP, r, "clone3 into a cgroup");
-    else
-        probe_yes(p, PROBE_CLONE_INTO_CGROUP);
-    int k = file_put(fd, "cgroup.kill", "1");
-    if (k < 0)
-        probe_because(p, PROBE_CGROUP_KILL, k, "cgroup.kill");
-    else
-        probe_yes(p, PROBE_CGROUP_KILL);
-    (void)unlinkat(dirfd, name, AT_REMOVEDIR);
+    probe_result(p, PROBE_CLONE_INTO_CGROUP, r, "clone3 into a cgroup");
+    probe_result(p, PROBE_CGROUP_KILL, k, "cgroup.kill");
 }
 
 static void

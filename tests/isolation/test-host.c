@@ -50,6 +50,40 @@ open_root(const void *ctx, struct cgroup_root *r)
     ck_assert_msg(cgroup_root_open(r, root_path, true, &e) == 0, "%s", e.text);
 }
 
+/* Agents of one machine that start at once have one directory to try in. */
+START_TEST(two_probe_at_once)
+{
+    TEST_NEED("root");
+    TEST_NEED("cgroup2");
+    auto_mem void *ctx = mem_ctx("t");
+    struct cgroup_root r = {0};
+    open_root(ctx, &r);
+    pid_t children[4];
+    for (int i = 0; i < 4; i++) {
+        children[i] = fork();
+        ck_assert_int_ge(children[i], 0);
+        for (int n = 0; children[i] == 0 && n < 200; n++) {
+            struct probe p;
+            probe_run(&p, root_path);
+            if (!p.facts[PROBE_CLONE_INTO_CGROUP].ok || !p.facts[PROBE_CGROUP_KILL].ok) {
+                printf("# %s; %s\n", p.facts[PROBE_CLONE_INTO_CGROUP].why,
+                       p.facts[PROBE_CGROUP_KILL].why);
+                fflush(stdout);
+                _exit(1);
+            }
+        }
+        if (children[i] == 0)
+            _exit(0);
+    }
+    int wrong = 0, status = 0;
+    for (int i = 0; i < 4; i++)
+        wrong += waitpid(children[i], &status, 0) != children[i] || status != 0;
+    cgroup_root_remove(&r, root_path);
+    ck_assert_int_eq(wrong, 0);
+    ck_assert_int_lt(access(root_path, F_OK), 0);
+}
+END_TEST
+
 static pid_t
 sleeper(int cgroup)
 {
@@ -202,4 +236,4 @@ START_TEST(the_leaf_is_polled)
 END_TEST
 
 TEST_SUITE("host", probe_tells_what_is_here, a_bare_child_has_what_it_keeps, probe_as_root,
-           leaves_live_and_die, the_leaf_is_polled)
+           two_probe_at_once, leaves_live_and_die, the_leaf_is_polled)

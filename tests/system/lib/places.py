@@ -159,7 +159,8 @@ def leader():
 
 
 def processes(comm):
-    """{allocation: pid} of the tasks of our clients, which the kernel knows by this name."""
+    """{allocation: pid} of the tasks of our clients, which the kernel knows by this name. A child of a task that the kernel still knows by it
+    (a shell forks before it becomes another program) is not one of its own."""
     found = {}
     dirs = [c.dir.encode() for c in clients]
     for p in filter(str.isdigit, os.listdir("/proc")):
@@ -167,13 +168,15 @@ def processes(comm):
             if open(f"/proc/{p}/comm").read() != comm + "\n":
                 continue
             env = open(f"/proc/{p}/environ", "rb").read()
+            parent = int(open(f"/proc/{p}/stat").read().rpartition(")")[2].split()[1])
         except OSError:
             continue
         m = re.search(rb"NOMAD_ALLOC_ID=([0-9a-f-]{36})", env)
         if m and any(d in env for d in dirs):
-            assert m[1].decode() not in found, "two processes of one allocation"
-            found[m[1].decode()] = int(p)
-    return found
+            found[int(p)] = m[1].decode(), parent
+    own = [(alloc, p) for p, (alloc, parent) in found.items() if found.get(parent, ("",))[0] != alloc]
+    assert len(dict(own)) == len(own), f"two processes of one allocation: {found}"
+    return dict(own)
 
 
 def build(n_clients, server_text, text="", led=None):
