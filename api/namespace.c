@@ -133,13 +133,11 @@ check_limit(const struct quota_limit *l, struct err *e)
 {
     const struct quota_resources *r = l->region_limit;
 
-    if (l->variables_limit != 0)
-        return err_set(e, -ERR_INVALID, "variables_limit has no effect in this release: remove it");
     if (r != NULL && (r->cores != 0 || r->memory_max_mb != 0 || r->devices != NULL ||
                       r->numa != NULL || r->node_pools != NULL || r->storage != NULL))
         return err_set(e, -ERR_INVALID,
                        "cores, memory_max, devices, numa, node pools and storage have no limit in "
-                       "this release: use cpu, memory and count");
+                       "this release: use cpu, memory, count and variables_limit");
     return 0;
 }
 
@@ -168,6 +166,17 @@ static int64_t
 limit_of(int64_t said)
 {
     return said == 0 ? INT64_MAX : said < 0 ? 0 : said;
+}
+
+int64_t
+quota_limit_bytes(const struct quota *q, const char *region)
+{
+    int64_t mb = INT64_MAX;
+
+    for (size_t i = 0; i < q->limits.n; i++)
+        if (str_eq(q->limits.v[i]->region, region))
+            mb = limit_of(q->limits.v[i]->variables_limit);
+    return mb > INT64_MAX / QUOTA_MB ? INT64_MAX : mb * QUOTA_MB;
 }
 
 struct quota_use

@@ -28,6 +28,10 @@ struct quota_room {
     struct quota_use used;
 };
 
+enum { QUOTA_MB = 1 << 20 }; /* bytes */
+
+/* Returns the bytes of variables that may be in the region's namespaces; INT64_MAX: no limit. */
+int64_t quota_limit_bytes(const struct quota *q, const char *region);
 /* Returns the limits that hold in the region. */
 struct quota_use quota_limit(const struct quota *q, const char *region);
 /* Adds `more`, `sign` times. */

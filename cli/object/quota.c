@@ -16,12 +16,12 @@ limit_text(struct cmd *c, bool known, int64_t used, int64_t limit)
 }
 
 /* Returns what is used of a region's limit; NULL: the region does not answer. */
-static const struct quota_resources *
+static const struct quota_limit *
 used_in(const struct quota_usage *u, const char *region)
 {
     for (size_t i = 0; i < u->used.n; i++)
         if (u->used.v[i].v != NULL && str_eq(u->used.v[i].v->region, region))
-            return u->used.v[i].v->region_limit;
+            return u->used.v[i].v;
     return NULL;
 }
 
@@ -41,31 +41,33 @@ quota_print(struct cmd *c, const struct quota *q)
     table_row(&t, "Limits", fmt_i64(c, (int64_t)q->limits.n));
     table_print_kv(&t);
     cmd_heading(c, "Quota Limits");
-    table_init(&t, c, 4);
-    table_row(&t, "Region", "Allocations", "CPU Usage", "Memory Usage");
+    table_init(&t, c, 5);
+    table_row(&t, "Region", "Allocations", "CPU Usage", "Memory Usage", "Variables Usage");
     for (size_t i = 0; i < q->limits.n; i++) {
         const struct quota_limit *l = q->limits.v[i];
         const struct quota_resources *max = l->region_limit ? l->region_limit : &none;
-        const struct quota_resources *is = used_in(u, l->region);
-        bool known = is != NULL;
-        is = known ? is : &none;
+        const struct quota_limit *used = used_in(u, l->region);
+        bool known = used != NULL && used->region_limit != NULL;
+        const struct quota_resources *is = known ? used->region_limit : &none;
         table_row(&t, l->region, limit_text(c, known, is->count, max->count),
                   limit_text(c, known, is->cpu, max->cpu),
-                  limit_text(c, known, is->memory_mb, max->memory_mb));
+                  limit_text(c, known, is->memory_mb, max->memory_mb),
+                  limit_text(c, known, known ? used->variables_limit : 0, l->variables_limit));
     }
     table_print(&t);
     return 0;
 }
 
 static const char example_hcl[] =
-    "# How much the allocations of the namespaces that name this quota may hold together:\n"
+    "# How much the namespaces that name this quota may hold together:\n"
     "#   paddock namespace apply -quota default-quota NAME\n"
     "name        = \"default-quota\"\n"
     "description = \"Limit the shared default namespace\"\n"
     "\n"
     "# One for each region; 0, or left out: no limit, a negative number: nothing at all.\n"
     "limit {\n"
-    "  region = \"global\"\n"
+    "  region          = \"global\"\n"
+    "  variables_limit = 100 # MB, of variables; what follows is of allocations\n"
     "  region_limit {\n"
     "    count  = 100  # allocations\n"
     "    cpu    = 2500 # MHz\n"
@@ -79,6 +81,7 @@ static const char example_json[] = "{\n"
                                    "  \"Limits\": [\n"
                                    "    {\n"
                                    "      \"Region\": \"global\",\n"
+                                   "      \"VariablesLimit\": 100,\n"
                                    "      \"RegionLimit\": {\n"
                                    "        \"Count\": 100,\n"
                                    "        \"CPU\": 2500,\n"

@@ -2,6 +2,9 @@
  *
  * The state machine: the key ring, and variables. All that is secret comes sealed, and stays so.
  */
+#include <inttypes.h>
+
+#include "api/namespace.h"
 #include "api/vars/vars.h"
 #include "server/fsm/fsm_int.h"
 
@@ -148,6 +151,30 @@ variable_release(struct apply *a, struct sealed_variable *old)
     return 0;
 }
 
+/* Refuses a variable that becomes larger than the quota of its namespace leaves room for. */
+static int
+variable_fits(struct apply *a, const struct intent_variable_apply *in,
+              const struct sealed_variable *v, const struct sealed_variable *old)
+{
+    const struct namespace *n = state_namespace(a->t, a->tmp, str_or(v->namespace, NS_DEFAULT));
+    size_t was = old != NULL ? old->sealed.n : 0;
+
+    if (!state_has_namespace(a->t, v->namespace))
+        return entry_refuse(a, -ERR_INVALID, "variable \"%s\" is in nonexistent namespace \"%s\"",
+                            v->path, v->namespace);
+    if (n == NULL || str_empty(n->quota) || str_empty(in->region) || v->sealed.n <= was)
+        return 0;
+    const struct quota *q = state_get(a->t, a->tmp, QUOTAS, n->quota);
+    int64_t limit = q != NULL ? quota_limit_bytes(q, in->region) : INT64_MAX;
+    uint64_t all = limit != INT64_MAX ? state_quota_bytes(a->t, n->quota) + v->sealed.n - was : 0;
+    if (all <= (uint64_t)limit)
+        return 0;
+    return entry_refuse(a, -ERR_LIMIT,
+                        "variables of quota \"%s\" exhausted: %" PRIu64 " bytes needed > %" PRId64
+                        " limit (variables_limit): raise it, or remove variables",
+                        n->quota, all, limit);
+}
+
 /* Stores new items; a lock stays, or begins when it is acquired. */
 static int
 variable_store(struct apply *a, const struct intent_variable_apply *in,
@@ -155,9 +182,9 @@ variable_store(struct apply *a, const struct intent_variable_apply *in,
 {
     struct sealed_variable *v = codec_clone(a->ctx, &type_sealed_variable, in->variable);
 
-    if (!state_has_namespace(a->t, v->namespace))
-        return entry_refuse(a, -ERR_INVALID, "variable \"%s\" is in nonexistent namespace \"%s\"",
-                            v->path, v->namespace);
+    int rc = variable_fits(a, in, v, old);
+    if (rc < 0)
+        return rc;
     if (state_root_key(a->t, a->tmp, v->key_id) == NULL)
         return entry_refuse(a, -ERR_CONFLICT, "its root key was removed meanwhile: retry");
     bool acquires = str_eq(in->op, VAR_LOCK_ACQUIRE);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Quota.Usage and Quota.Usages: what the allocations of a quota's namespaces hold in this region.
+ * Quota.Usage and Quota.Usages: what the allocations of a quota's namespaces hold in this region,
+ * and the variables in them.
  * Quotas themselves are objects with a name (object.c).
  */
 #include <openssl/evp.h>
@@ -28,6 +29,7 @@ usage_fill(struct read *r, struct state_txn *t, const struct quota *q, struct qu
         l->region_limit->count = used.count;
         l->region_limit->cpu = used.cpu;
         l->region_limit->memory_mb = used.mem;
+        l->variables_limit = (int64_t)((state_quota_bytes(t, q->name) + QUOTA_MB - 1) / QUOTA_MB);
         unsigned char *key = mem_array(ctx, unsigned char, 4 * (of->hash.n / 3 + 1) + 1);
         (void)EVP_EncodeBlock(key, of->hash.v, (int)of->hash.n);
         map_put(ctx, u->used, (const char *)key)->v = l;
@@ -61,7 +63,9 @@ usages_finish(struct read *r, struct state_txn *t, void *whole, void *row)
     usage_fill(r, t, state_get(t, whole, QUOTAS, ((const struct quota *)whole)->name), row);
 }
 
-#define USAGE_TABLES STATE_BIT(STATE_QUOTAS) | STATE_BIT(STATE_NAMESPACES) | STATE_BIT(STATE_ALLOCS)
+#define USAGE_TABLES                                                                               \
+    STATE_BIT(STATE_QUOTAS) | STATE_BIT(STATE_NAMESPACES) | STATE_BIT(STATE_ALLOCS) |              \
+        STATE_BIT(STATE_VARIABLES)
 
 const struct read_row read_quota_usage = {
     .tables = USAGE_TABLES, .run = read_one, .get = usage_get};

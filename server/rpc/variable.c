@@ -321,7 +321,8 @@ prepare_apply(struct write *w, struct state_txn *t, struct err *e)
         s->lock->id = write_new_id(w);
     if ((sets || acquires) && seal_variable(w, t, v, s, e) < 0)
         return e->code;
-    *in = (struct intent_variable_apply){req->op, s, req->cas, req->modify_index};
+    *in = (struct intent_variable_apply){req->op, s, req->cas, req->modify_index,
+                                         str_or(server_cfg(w->s)->region, "global")};
     w->memo = may_read(w, v->path) ? w : NULL; /* who calls is not known any more by the answer */
     w->in.variable_apply = in;
     return 0;

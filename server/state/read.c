@@ -310,6 +310,28 @@ state_variables(struct state_txn *t, const void *ctx, const char *ns, const char
     return iter_ns(t, ctx, STATE_VARIABLES, ns, prefix);
 }
 
+uint64_t
+state_variables_bytes(struct state_txn *t, const char *ns)
+{
+    struct key k = key1(ns);
+    struct slice v;
+
+    return row_get(t, T_VARIABLES_BYTES, &k, &v) && v.n == 8 ? be64_get(v.p) : 0;
+}
+
+uint64_t
+state_quota_bytes(struct state_txn *t, const char *quota)
+{
+    auto_mem void *tmp = mem_ctx("quota");
+    struct state_iter *it = state_ids(t, tmp, STATE_NAMESPACES, NULL);
+    uint64_t n = 0;
+
+    for (struct namespace *ns; (ns = state_next(it, tmp)) != NULL; talloc_free(ns))
+        if (str_eq(ns->quota, quota))
+            n += state_variables_bytes(t, ns->name);
+    return n;
+}
+
 struct state_iter *
 state_by_rows(struct state_txn *t, const void *ctx, enum state_by index, const char *const *texts,
               size_t n)

@@ -139,15 +139,21 @@ open_env(struct state *s, struct err *e)
     }
 }
 
+static const char *
+table_name(unsigned i)
+{
+    return i < T_META       ? table_rows[i].name
+           : i == T_META    ? "meta"
+           : i >= T_INDEXES ? index_rows[i - T_INDEXES].name
+                            : "variables_bytes";
+}
+
 static int
 open_tables(struct state *s, struct err *e)
 {
     int rc = open_env(s, e);
     for (unsigned i = 0; rc == 0 && i < T_ALL; i++) {
-        const char *name = i < T_META ? table_rows[i].name : "meta";
-        if (i >= T_INDEXES)
-            name = index_rows[i - T_INDEXES].name;
-        rc = table_open(s->env, name, &s->t[i], e);
+        rc = table_open(s->env, table_name(i), &s->t[i], e);
     }
     if (rc < 0)
         table_env_close(TAKE(s->env));

@@ -161,6 +161,9 @@ struct state_iter *state_jobs(struct state_txn *t, const void *ctx, const char *
                               const char *prefix);
 struct state_iter *state_variables(struct state_txn *t, const void *ctx, const char *ns,
                                    const char *prefix);
+/* Returns how many sealed bytes the variables of the namespace have; of all that name the quota. */
+uint64_t state_variables_bytes(struct state_txn *t, const char *ns);
+uint64_t state_quota_bytes(struct state_txn *t, const char *quota);
 /* By an index, those whose key begins with the given texts: state_by(t, ctx, ALLOCS_BY_JOB, ns,
  * id). */
 #define state_by(t, ctx, INDEX, ...)                                                 \

@@ -20,8 +20,9 @@
 #include "server/state/state.h"
 #include "server/state/write.h"
 
-/* Physical tables: those of enum state_table, what is not the log's but ours, then the indexes. */
-enum { T_META = STATE_TABLES, T_INDEXES, T_ALL = T_INDEXES + STATE_INDEXES_N };
+/* Physical tables: those of enum state_table, what is not the log's but ours, the bytes of the
+ * variables of each namespace, which are derived as indexes are, then the indexes. */
+enum { T_META = STATE_TABLES, T_VARIABLES_BYTES, T_INDEXES, T_ALL = T_INDEXES + STATE_INDEXES_N };
 
 enum part_kind { PART_END, PART_STR, PART_HASH, PART_OLDEST, PART_NEWEST, PART_WORD };
 enum { KEY_PARTS = 5, TABLE_WATCHES = 5 };
@@ -54,7 +55,7 @@ extern const struct index_row index_rows[STATE_INDEXES_N];
 
 /* The format of the file: a new table or row layout needs a new number; files of another are
  * rebuilt. */
-enum { STATE_FORMAT = 17 };
+enum { STATE_FORMAT = 18 };
 
 enum { KEY_PART_MAX = 150, ROW_HEAD = 16 };
 enum { ROW_SERVER_TERMINAL = 1, ROW_CLIENT_TERMINAL = 2 };

@@ -80,6 +80,25 @@ has_indexes(unsigned table)
     return false;
 }
 
+/* Counts the sealed bytes of the variable, which was `old` and becomes `new`, in its namespace. */
+static void
+write_bytes(struct state_txn *t, const struct sealed_variable *old,
+            const struct sealed_variable *new)
+{
+    const char *ns = new != NULL ? new->namespace : old->namespace;
+    struct key k = key1(ns);
+    uint64_t all = state_variables_bytes(t, ns), was = old != NULL ? old->sealed.n : 0;
+    uint8_t v[8];
+
+    ASSERT(all >= was);
+    all = all - was + (new != NULL ? new->sealed.n : 0);
+    be64_put(v, all);
+    if (all > 0)
+        put_raw(t, T_VARIABLES_BYTES, &k, SLICE(v, sizeof(v)));
+    else
+        del_raw(t, T_VARIABLES_BYTES, &k);
+}
+
 /* Stores the index entries of row `k`, which was `old` (NULL: none) and becomes `new` (NULL:
  * none). */
 static void
@@ -87,6 +106,8 @@ write_reindex(struct state_txn *t, unsigned table, const struct key *k, const vo
               const void *new)
 {
     struct key was, is;
+    if (table == STATE_VARIABLES)
+        write_bytes(t, old, new);
     for (unsigned i = 0; i < ARRAY_LEN(index_rows); i++) {
         const struct index_row *r = &index_rows[i];
         if (r->of != table)

@@ -421,8 +421,11 @@ make_objects(struct fx *f)
     struct root_key key = {.key_id = "k1", .state = "active"};
     apply(f, &(struct intent){.root_key_upsert = &(struct intent_root_key_upsert){.key = &key}});
     struct variable_lock lock = {.id = "l1"};
-    struct sealed_variable var = {
-        .namespace = "default", .path = "a", .key_id = "k1", .lock = &lock};
+    struct sealed_variable var = {.namespace = "default",
+                                  .path = "a",
+                                  .key_id = "k1",
+                                  .sealed = {(uint8_t *)(uintptr_t) "sealed", 6},
+                                  .lock = &lock};
     apply(f, &(struct intent){
                  .variable_apply = &(struct intent_variable_apply){"lock-acquire", &var}});
     struct job *scaled = make_job(f, "scaled", 0);

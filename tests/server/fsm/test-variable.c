@@ -195,4 +195,124 @@ START_TEST(sealed_anew)
 }
 END_TEST
 
-TEST_SUITE("variable", compared_and_set, locked, renewed, keys_retire, sealed_anew)
+/* --- bytes, and quotas of them --- */
+
+static void
+put_namespace(struct fx *f, const char *name, const char *quota)
+{
+    struct namespace n = {.name = name, .quota = quota}, *one = &n;
+
+    apply(f, &(struct intent){.namespace_upsert = &(struct namespace_upsert){{&one, 1}}});
+}
+
+static void
+put_quota(struct fx *f, int64_t mb)
+{
+    struct quota_limit l = {.region = "here", .variables_limit = mb}, *limits = &l;
+    struct quota q = {.name = "q", .limits = {&limits, 1}}, *one = &q;
+
+    apply(f, &(struct intent){.quota_upsert = &(struct quota_upsert){{&one, 1}}});
+}
+
+static const struct fsm_result *
+put_bytes(struct fx *f, const char *ns, const char *path, const char *op, size_t bytes)
+{
+    struct variable_lock lock = {.id = "l1", .ttl = "15s"};
+    struct sealed_variable v = {.namespace = ns,
+                                .path = path,
+                                .key_id = "k1",
+                                .sealed = {mem_array(f->ctx, uint8_t, bytes + 1), bytes},
+                                .lock = str_prefix(op, "lock") ? &lock : NULL};
+
+    return apply(f, &(struct intent){.variable_apply = &(struct intent_variable_apply){
+                                         .op = op, .variable = &v, .region = "here"}});
+}
+
+/* Counts what the state says that it counts. */
+static uint64_t
+bytes_of(struct fx *f, struct state *s, const char *ns)
+{
+    struct state_txn *t = state_read_begin(s, f->ctx);
+    struct state_iter *it = state_variables(t, f->ctx, ns, NULL);
+    uint64_t said = state_variables_bytes(t, ns), n = 0;
+
+    for (struct sealed_variable *v; (v = state_next(it, f->ctx)) != NULL;)
+        n += v->sealed.n;
+    state_read_end(t);
+    ck_assert_uint_eq(said, n);
+    return n;
+}
+
+static int
+copy_row(void *arg, unsigned table, struct slice key, struct slice val)
+{
+    return state_load_row(arg, table, key, val);
+}
+
+/* Whatever is done with variables, in whatever order; and after a snapshot. */
+START_TEST(bytes_are_counted)
+{
+    static const char
+        *const ops[] = {VAR_SET, VAR_SET, VAR_DELETE, VAR_LOCK_ACQUIRE, VAR_LOCK_RELEASE},
+               *const spaces[] = {"default", "one", "two"}, *const paths[] = {"a", "b", "c"};
+    struct fx *f = ring_new(), *g = fx_new();
+    uint64_t seed = 7, most = 0;
+
+    put_namespace(f, "one", NULL);
+    put_namespace(f, "two", NULL);
+    for (size_t i = 0; i < 600; i++) {
+        seed = seed * 6364136223846793005U + 1442695040888963407U;
+        uint64_t r = seed >> 20;
+        const char *ns = spaces[r % 3];
+        put_bytes(f, ns, paths[r / 3 % 3], ops[r / 9 % 5], 1 + r / 45 % 5000);
+        uint64_t n = bytes_of(f, f->s, ns);
+        most = n > most ? n : most;
+    }
+    ck_assert_uint_gt(most, 5000);
+    struct state_txn *from = state_read_begin(f->s, f->ctx), *to = state_write_begin(g->s, g->ctx);
+    ck_assert_int_eq(state_dump(from, copy_row, to), 0);
+    state_read_end(from);
+    state_commit(to);
+    for (size_t i = 0; i < ARRAY_LEN(spaces); i++)
+        ck_assert_uint_eq(bytes_of(f, f->s, spaces[i]), bytes_of(g, g->s, spaces[i]));
+    fx_free(f);
+    fx_free(g);
+}
+END_TEST
+
+START_TEST(bytes_are_limited)
+{
+    enum { MB = 1 << 20, HALF = MB / 2 };
+    struct fx *f = ring_new();
+
+    put_quota(f, 1);
+    put_namespace(f, "one", "q");
+    put_namespace(f, "two", "q");
+    ck_assert_int_eq(put_bytes(f, "default", "a", VAR_SET, 2 * MB)->err.code, 0); /* has no quota */
+    ck_assert_int_eq(put_bytes(f, "one", "a", VAR_SET, HALF)->err.code, 0);
+    ck_assert_int_eq(put_bytes(f, "two", "a", VAR_SET, HALF)->err.code, 0); /* to the last byte */
+    const struct fsm_result *r = put_bytes(f, "one", "b", VAR_SET, 1);
+    ck_assert_int_eq(r->err.code, -ERR_LIMIT);
+    ck_assert_ptr_nonnull(strstr(r->err.text, "\"q\" exhausted: 1048577 bytes needed > 1048576"));
+    ck_assert_int_eq(put_bytes(f, "one", "b", VAR_LOCK_ACQUIRE, 1)->err.code, -ERR_LIMIT);
+    ck_assert_int_eq(put_bytes(f, "two", "a", VAR_SET, HALF + 1)->err.code, -ERR_LIMIT);
+    ck_assert_int_eq(put_bytes(f, "two", "a", VAR_SET, HALF)->err.code, 0);
+    ck_assert_int_eq(put_bytes(f, "two", "a", VAR_DELETE, 0)->err.code, 0);
+    ck_assert_int_eq(put_bytes(f, "one", "b", VAR_SET, HALF)->err.code, 0);
+    put_quota(f, -1); /* what is there may become smaller */
+    ck_assert_int_eq(put_bytes(f, "one", "b", VAR_SET, 10)->err.code, 0);
+    ck_assert_int_eq(put_bytes(f, "one", "b", VAR_SET, 11)->err.code, -ERR_LIMIT);
+    put_quota(f, INT64_MAX);
+    ck_assert_int_eq(put_bytes(f, "one", "b", VAR_SET, 2 * MB)->err.code, 0);
+    put_quota(f, 0);
+    ck_assert_int_eq(put_bytes(f, "one", "c", VAR_SET, 2 * MB)->err.code, 0);
+    put_quota(f, 1);
+    put_namespace(f, "one", NULL);
+    ck_assert_int_eq(put_bytes(f, "one", "d", VAR_SET, 1)->err.code, 0);
+    ck_assert_int_eq(put_bytes(f, "two", "d", VAR_SET, MB)->err.code, 0);
+    fx_free(f);
+}
+END_TEST
+
+TEST_SUITE("variable", compared_and_set, locked, renewed, keys_retire, sealed_anew,
+           bytes_are_counted, bytes_are_limited)
