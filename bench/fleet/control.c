@@ -4,6 +4,7 @@
  *
  *   kill|pause|cut|rejoin WHICH   -> "ok N", how many nodes it hit
  *   mark                          measurements begin anew
+ *   identities                    asks for one of each running allocation -> "ok N", how many
  *   stats                         -> an object of JSON
  *   check                         asks a server whom it calls down -> "ok N", wrong ones until now
  *   wait joined|running|idle N    -> "ok N" once N have answered heartbeats, N allocations are told
@@ -260,6 +261,8 @@ command(struct peer *p, char *line)
     } else if (strcmp(what, "mark") == 0) {
         stats_mark(p->fleet);
         say(p, "ok 0\n");
+    } else if (strcmp(what, "identities") == 0) {
+        say(p, "ok %zu\n", fleet_identities(p->fleet));
     } else if (strcmp(what, "stats") == 0) {
         char *text = NULL;
         size_t n = 0;
@@ -276,7 +279,9 @@ command(struct peer *p, char *line)
         say(p, "ok 0\n");
         fleet_quit(p->fleet);
     } else {
-        say(p, "error: \"%s\": kill, pause, cut, rejoin, mark, stats, check, wait, quit\n", what);
+        say(p,
+            "error: \"%s\": kill, pause, cut, rejoin, mark, identities, stats, check, wait, quit\n",
+            what);
     }
 }
 

@@ -124,9 +124,9 @@ struct histogram {
 };
 
 struct stats {
-    struct histogram beat, beat_own, placed, report;
+    struct histogram beat, beat_own, placed, report, signing;
     uint64_t beats, beats_failed, misses, wrong_down, registered, runs, ended, failed, reports,
-        lists, received;
+        lists, received, signed_, unsigned_;
     int64_t mark_ns, first_created_ns, last_created_ns, last_running_ns; /* wall, since the mark */
 };
 
@@ -190,6 +190,10 @@ void sync_dirty(struct sim_alloc *a);
 bool sync_all_dirty(struct sim *s); /* false: there is nothing to report */
 void sync_drop_all(struct sim *s);
 void alloc_uuid(const struct sim_alloc *a, char out[UUID_TEXT]);
+
+/* --- identity.c --- */
+/* Asks for an identity of each allocation that runs; returns how many those are. */
+size_t fleet_identities(struct fleet *f);
 
 /* --- spec.c --- */
 struct spec *spec_of_job(struct fleet *f, const struct job *j);

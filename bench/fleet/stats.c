@@ -147,6 +147,8 @@ print_json(const struct fleet *f, FILE *out)
                   {"ended", s->ended},
                   {"failed", s->failed},
                   {"reports", s->reports},
+                  {"signed", s->signed_},
+                  {"unsigned", s->unsigned_},
                   {"events", n}};
     for (size_t i = 0; i < ARRAY_LEN(counts); i++)
         fprintf(out, ",\"%s\":%llu", counts[i].name, (unsigned long long)counts[i].v);
@@ -154,6 +156,7 @@ print_json(const struct fleet *f, FILE *out)
     print_json_hist(out, "heartbeat", &s->beat);
     print_json_hist(out, "own_lateness", &s->beat_own);
     print_json_hist(out, "placed_to_running", &s->placed);
+    print_json_hist(out, "signing", &s->signing);
     fprintf(out,
             ",\"last_placed_s\":%.4f,\"last_running_s\":%.4f,\"client_kb\":%.2f,\"rss_kb\":%lld}\n",
             since_mark_s(f, s->last_created_ns), since_mark_s(f, s->last_running_ns),
