@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The defaults of blocks in groups and tasks, as Nomad fills them in.
+ *
+ * In this order: setters, services, blocks of a task, and last the group, which goes through all of
+ * them.
+ */
 #include "api/canonical_blocks.h"
 
 #include <ctype.h>
@@ -127,8 +133,9 @@ canonical_blocks_service(const void *ctx, struct service *s, const struct job *j
 
 /* --- task --- */
 
+/* `dir`: where it goes when nothing is said. */
 static void
-canonical_blocks_artifact(const void *ctx, struct task_artifact *a)
+canonical_blocks_artifact(const void *ctx, const char *dir, struct task_artifact *a)
 {
     set_str(ctx, &a->getter_mode, "any");
     set_bool(&a->getter_insecure, false);
@@ -136,8 +143,8 @@ canonical_blocks_artifact(const void *ctx, struct task_artifact *a)
         return;
     const char *source = str_or(a->getter_source, ""), *slash = strrchr(source, '/');
     a->relative_dest = str_eq(a->getter_mode, "file")
-                           ? mem_printf(ctx, "local/%s", slash ? slash + 1 : source)
-                           : mem_strdup(ctx, "local/");
+                           ? mem_printf(ctx, "%s%s", dir, slash ? slash + 1 : source)
+                           : mem_strdup(ctx, dir);
 }
 
 static const char *
@@ -230,7 +237,7 @@ canonical_blocks_task(const void *ctx, const struct job *j, const struct task_gr
     for (size_t i = 0; i < t->services.n; i++)
         canonical_blocks_service(ctx, t->services.v[i], j, g, t->name);
     for (size_t i = 0; i < t->artifacts.n; i++)
-        canonical_blocks_artifact(ctx, t->artifacts.v[i]);
+        canonical_blocks_artifact(ctx, "local/", t->artifacts.v[i]);
     for (size_t i = 0; i < t->templates.n; i++)
         canonical_blocks_template(ctx, t->templates.v[i]);
     canonical_blocks_identities(ctx, t);
@@ -295,6 +302,8 @@ canonical_blocks(const void *ctx, const struct job *j, struct task_group *g)
     }
     for (size_t i = 0; i < g->services.n; i++)
         canonical_blocks_service(ctx, g->services.v[i], j, g, NULL);
+    for (size_t i = 0; i < g->artifacts.n; i++)
+        canonical_blocks_artifact(ctx, "data/", g->artifacts.v[i]);
     for (size_t i = 0; i < g->tasks.n; i++)
         canonical_blocks_task(ctx, j, g, g->tasks.v[i]);
 }

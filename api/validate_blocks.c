@@ -48,12 +48,11 @@ validate_blocks_interpolated(const char *s)
     return strstr(str_or(s, ""), "${") != NULL;
 }
 
-/* Out of the allocation's directory, from the task's in it (../alloc is inside): what the client
- * will check once more when it is there. */
+/* Out of the directory that is `depth` above where the path begins: what the client will check once
+ * more when it is there. */
 static bool
-validate_blocks_escapes(const char *path)
+validate_blocks_leaves(const char *path, int depth)
 {
-    int depth = 1;
     for (const char *p = path; *p && depth >= 0;) {
         size_t n = strcspn(p, "/");
         if (n == 2 && strncmp(p, "..", 2) == 0)
@@ -66,6 +65,13 @@ validate_blocks_escapes(const char *path)
     return depth < 0;
 }
 
+/* Out of the allocation's directory, from the task's in it (../alloc is inside). */
+static bool
+validate_blocks_escapes(const char *path)
+{
+    return validate_blocks_leaves(path, 1);
+}
+
 static void
 change_mode(const struct check *c, const char *what, const char *mode, const char *signal)
 {
@@ -74,6 +80,32 @@ change_mode(const struct check *c, const char *what, const char *mode, const cha
     if (!str_eq(str_or(mode, ""), "signal") && !str_empty(signal) &&
         !STR_ONE_OF(what, "template", "vault"))
         validate_blocks_complain(c, "%s: change_signal goes with change_mode \"signal\"", what);
+}
+
+static void
+validate_blocks_artifact(const struct check *c, const struct task_artifact *a)
+{
+    if (str_empty(a->getter_source))
+        validate_blocks_complain(c, "artifact: the source is missing");
+    struct artifact_source s;
+    struct err e = ERR_INIT;
+    auto_mem void *tmp = mem_ctx("artifact");
+    const char *source = str_or(a->getter_source, "");
+    bool known = !validate_blocks_interpolated(source);
+    for (size_t i = 0; i < a->getter_options.n; i++)
+        known = known && !validate_blocks_interpolated(a->getter_options.v[i].v);
+    if (known && artifact_parse(tmp, source, &a->getter_options, &s, &e) == 0)
+        (void)artifact_supported(&s, &e);
+    if (!str_empty(source) && e.code != 0)
+        validate_blocks_complain(c, "artifact: %s", e.text);
+    if (!STR_ONE_OF(a->getter_mode, "any", "file", "dir"))
+        validate_blocks_complain(c, "artifact: mode \"%s\" is not any, file or dir",
+                                 a->getter_mode);
+    if (!validate_blocks_interpolated(a->relative_dest) &&
+        validate_blocks_escapes(str_or(a->relative_dest, "")))
+        validate_blocks_complain(
+            c, "artifact: destination \"%s\" leaves the directory of the allocation",
+            a->relative_dest);
 }
 
 /* --- group --- */
@@ -234,6 +266,39 @@ validate_blocks_volume(const struct check *c, const struct job *j, const struct 
 
 /* --- group --- */
 
+/* Says whether a text has a variable that another task of the group has otherwise. */
+static bool
+validate_blocks_of_a_task(const char *s)
+{
+    static const char *const names[] = {"NOMAD_TASK_", "NOMAD_SECRETS_DIR", "${secret."};
+    bool has = false;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        has = has || strstr(str_or(s, ""), names[i]) != NULL;
+    return has;
+}
+
+/* It is fetched once, by whichever task comes first. */
+static void
+validate_blocks_group_artifact(const struct check *c, const struct task_artifact *a)
+{
+    const char *dest = str_or(a->relative_dest, "");
+    bool of_a_task = validate_blocks_of_a_task(a->getter_source) || validate_blocks_of_a_task(dest);
+    validate_blocks_artifact(c, a);
+    for (size_t i = 0; i < a->getter_options.n; i++)
+        of_a_task = of_a_task || validate_blocks_of_a_task(a->getter_options.v[i].v);
+    for (size_t i = 0; i < a->getter_headers.n; i++)
+        of_a_task = of_a_task || validate_blocks_of_a_task(a->getter_headers.v[i].v);
+    if (of_a_task)
+        validate_blocks_complain(c, "artifact of a group: variables of one task, such as "
+                                    "NOMAD_TASK_DIR, are not known there: use NOMAD_ALLOC_DIR, or "
+                                    "write the artifact into the task");
+    if (!validate_blocks_interpolated(dest) && validate_blocks_leaves(dest, 0))
+        validate_blocks_complain(c,
+                                 "artifact of a group: destination \"%s\" is not in the "
+                                 "directory that its tasks share",
+                                 dest);
+}
+
 void
 validate_group_blocks(const void *ctx, const struct job *j, const struct task_group *g,
                       struct str_list *errors)
@@ -244,6 +309,8 @@ validate_group_blocks(const void *ctx, const struct job *j, const struct task_gr
     for (size_t i = 0; i < g->volumes.n; i++)
         validate_blocks_volume(&c, j, g, g->volumes.v[i].v);
     service_validate(ctx, g, NULL, errors);
+    for (size_t i = 0; i < g->artifacts.n; i++)
+        validate_blocks_group_artifact(&c, g->artifacts.v[i]);
 }
 
 /* --- task --- */
@@ -282,32 +349,6 @@ validate_blocks_template(const struct check *c, const struct template *t)
     const struct wait_config *w = t->wait;
     if (w && (!w->min.set || !w->max.set || w->min.v > w->max.v))
         validate_blocks_complain(c, "template: wait needs a min and a max that is not less");
-}
-
-static void
-validate_blocks_artifact(const struct check *c, const struct task_artifact *a)
-{
-    if (str_empty(a->getter_source))
-        validate_blocks_complain(c, "artifact: the source is missing");
-    struct artifact_source s;
-    struct err e = ERR_INIT;
-    auto_mem void *tmp = mem_ctx("artifact");
-    const char *source = str_or(a->getter_source, "");
-    bool known = !validate_blocks_interpolated(source);
-    for (size_t i = 0; i < a->getter_options.n; i++)
-        known = known && !validate_blocks_interpolated(a->getter_options.v[i].v);
-    if (known && artifact_parse(tmp, source, &a->getter_options, &s, &e) == 0)
-        (void)artifact_supported(&s, &e);
-    if (!str_empty(source) && e.code != 0)
-        validate_blocks_complain(c, "artifact: %s", e.text);
-    if (!STR_ONE_OF(a->getter_mode, "any", "file", "dir"))
-        validate_blocks_complain(c, "artifact: mode \"%s\" is not any, file or dir",
-                                 a->getter_mode);
-    if (!validate_blocks_interpolated(a->relative_dest) &&
-        validate_blocks_escapes(str_or(a->relative_dest, "")))
-        validate_blocks_complain(
-            c, "artifact: destination \"%s\" leaves the directory of the allocation",
-            a->relative_dest);
 }
 
 /* Says whether a mount there would hide what each task has, or the kernel's own. */

@@ -40,6 +40,7 @@ struct hold {
 void hold_take(struct hold *h);
 void hold_release(struct hold *h);
 
+struct artifact_hook;
 struct helper;
 
 struct ground { /* a talloc context */
@@ -97,6 +98,10 @@ struct alloc_core {
     enum ready_state ready;
     char ready_error[256];
     bool ready_again; /* may succeed when it is tried again */
+    struct {          /* artifacts of the group, task/hook_artifact.c */
+        struct artifact_hook *fetcher; /* of the task that gets them for all; NULL: none does */
+        struct artifact_hook *waiting; /* the first of a list */
+    } group;
 };
 /* The network that its group asks for; NULL: the host's. */
 const struct network_resource *alloc_network(const struct alloc_core *a);

@@ -3,6 +3,10 @@
  * The artifacts of a task, one after the other before its first start: each is a helper's
  * (paddock-fetch), which puts it into its place whole. Once: what the task makes of them stays over
  * its restarts. An agent that starts again fetches what was not all there, again.
+ *
+ * Those of the group come before: the task that is there first fetches them, and the others wait
+ * for it. When it is stopped the next one goes on in its place; when it fails they fail, too, and
+ * each is tried again by its own restart policy.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +14,7 @@
 #include <openssl/evp.h>
 
 #include "api/artifact/artifact.h"
+#include "client/local.h"
 #include "client/task/env.h"
 #include "client/task/handle.h"
 #include "client/task/helper.h"
@@ -35,11 +40,114 @@ enum {
 struct artifact_hook {
     struct task_runner *tr;
     struct helper *helper; /* at work */
-    size_t at;             /* which one: a new attempt goes on with it */
+    size_t at;             /* which one, those of the group first: a new attempt goes on with it */
     bool busy;
+    struct artifact_hook *next; /* of those that wait for the group's */
+    bool waits;                 /* it is one of them */
+    bool fails;                 /* ... and is to be told that they did not come */
 };
 
 static void artifact_next(struct artifact_hook *h);
+
+static const struct task_artifact_list *
+group_artifacts(const struct task_runner *tr)
+{
+    static const struct task_artifact_list none;
+    return tr->ar->tg != NULL ? &tr->ar->tg->artifacts : &none;
+}
+
+static const struct task_artifact *
+artifact_at(const struct artifact_hook *h)
+{
+    const struct task_artifact_list *group = group_artifacts(h->tr);
+    return h->at < group->n ? group->v[h->at] : h->tr->task->artifacts.v[h->at - group->n];
+}
+
+static bool
+group_is_there(const struct task_runner *tr)
+{
+    const struct task_artifact_list *group = group_artifacts(tr);
+    return group->n == 0 || tr->ar->rec->artifacts == task_blocks_key(&type_task_artifact, group);
+}
+
+static bool
+own_are_there(const struct task_runner *tr)
+{
+    return tr->task->artifacts.n == 0 ||
+           tr->sm.t->artifacts == task_blocks_key(&type_task_artifact, &tr->task->artifacts);
+}
+
+/* --- those that wait for the group's --- */
+
+static void
+artifact_note(struct artifact_hook *h, const char *text)
+{
+    struct task_runner *tr = h->tr;
+    h->busy = true; /* what the event is told may ask again */
+    tr->act(tr, task_sm_note(&tr->sm, clock_civil_ns(), TASK_EVENT_ARTIFACTS, text));
+    h->busy = false;
+}
+
+static void
+artifact_wait(struct artifact_hook *h)
+{
+    struct alloc_core *ar = h->tr->ar;
+    auto_mem void *tmp = mem_ctx("wait");
+    struct artifact_hook **last = &ar->group.waiting;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = h;
+    h->waits = true;
+    artifact_note(h, mem_printf(tmp,
+                                "Client waits for artifacts of the group, which task \"%s\" "
+                                "downloads",
+                                ar->group.fetcher->tr->sm.t->name));
+}
+
+static void
+artifact_unwait(struct artifact_hook *h)
+{
+    struct artifact_hook **at = &h->tr->ar->group.waiting;
+    if (!h->waits)
+        return;
+    while (*at != h)
+        at = &(*at)->next;
+    *at = TAKE(h->next);
+    h->waits = h->fails = false;
+}
+
+/* Has all of them, or one, ask again. */
+static void
+artifact_wake(struct alloc_core *ar, bool all)
+{
+    struct artifact_hook *h;
+    do {
+        h = ar->group.waiting;
+        if (h != NULL) {
+            artifact_unwait(h);
+            h->tr->up->go_on(h->tr);
+        }
+    } while (all && h != NULL);
+}
+
+/* Tells those that wait now; one that waits again meanwhile waits for the next attempt. */
+static void
+artifact_fail_waiting(struct alloc_core *ar, const char *text, bool recoverable)
+{
+    struct artifact_hook *h;
+    for (h = ar->group.waiting; h != NULL; h = h->next)
+        h->fails = true;
+    do {
+        for (h = ar->group.waiting; h != NULL && !h->fails; h = h->next)
+            ;
+        if (h != NULL) {
+            artifact_unwait(h);
+            h->tr->up->failed(h->tr, TASK_EVENT_ARTIFACT_FAILURE, text, recoverable);
+        }
+    } while (h != NULL);
+}
+
+/* --- a download --- */
 
 /* Leaves out the query, which may hold a secret. */
 static const char *
@@ -54,11 +162,17 @@ artifact_failed(struct artifact_hook *h, const char *why, bool recoverable)
 {
     auto_mem void *tmp = mem_ctx("artifact");
     struct task_runner *tr = h->tr;
-    const struct task_artifact *a = tr->task->artifacts.v[h->at];
+    struct alloc_core *ar = tr->ar;
+    const struct task_artifact *a = artifact_at(h);
+    bool of_all = ar->group.fetcher == h;
     char *text = mem_printf(tmp, "failed to download artifact \"%.300s\": %s",
                             shown_source(tmp, a), why);
     str_tame(text, false);
+    if (of_all)
+        ar->group.fetcher = NULL;
     tr->up->failed(tr, TASK_EVENT_ARTIFACT_FAILURE, text, recoverable);
+    if (of_all)
+        artifact_fail_waiting(ar, text, recoverable);
 }
 
 static void
@@ -102,10 +216,10 @@ on_progress(void *arg, const void *p, size_t n)
     if (!report->progress || report->bytes < 0)
         return;
     bool known = report->total >= report->bytes;
-    char *text = mem_printf(tmp, "Client is downloading artifacts: \"%.300s\": %s%s%s",
-                            shown_source(tmp, tr->task->artifacts.v[h->at]),
-                            size_format((uint64_t)report->bytes, got), known ? " of " : "",
-                            known ? size_format((uint64_t)report->total, all) : "");
+    char *text =
+        mem_printf(tmp, "Client is downloading artifacts: \"%.300s\": %s%s%s",
+                   shown_source(tmp, artifact_at(h)), size_format((uint64_t)report->bytes, got),
+                   known ? " of " : "", known ? size_format((uint64_t)report->total, all) : "");
     str_tame(text, false);
     h->busy = true;
     tr->act(tr, task_sm_note_again(&tr->sm, TASK_EVENT_ARTIFACTS, text));
@@ -113,9 +227,11 @@ on_progress(void *arg, const void *p, size_t n)
 }
 
 static int
-make_request(const void *ctx, struct task_runner *tr, const struct task_artifact *a,
-             struct fetch_request *ret, struct err *e)
+make_request(const void *ctx, const struct artifact_hook *h, struct fetch_request *ret,
+             struct err *e)
 {
+    struct task_runner *tr = h->tr;
+    const struct task_artifact *a = artifact_at(h);
     struct artifact_source s;
     struct str_map options = {0};
     struct artifact_dirs dirs;
@@ -132,9 +248,16 @@ make_request(const void *ctx, struct task_runner *tr, const struct task_artifact
                            &s, e);
     if (r == 0)
         r = artifact_supported(&s, e);
+    bool of_group = h->at < group_artifacts(tr)->n;
+    const char *to = env_interpolate(ctx, env, str_or(a->relative_dest, "local/"));
+    if (of_group && to[0] != '/')
+        to = mem_printf(ctx, "../alloc/%s", to);
     if (r == 0)
-        r = artifact_place(ctx, env_interpolate(ctx, env, str_or(a->relative_dest, "local/")),
-                           &dirs, &ret->shared, &ret->path, e);
+        r = artifact_place(ctx, to, &dirs, &ret->shared, &ret->path, e);
+    if (r == 0 && of_group && !ret->shared)
+        r = err_set(e, -ERR_INVALID,
+                    "artifact destination of a group is not in the directory that its tasks share: "
+                    "use one in NOMAD_ALLOC_DIR");
     if (r == 0)
         r = env_check(env, e);
     ret->source = s.url;
@@ -214,19 +337,35 @@ put_limits(const struct task_runner *tr, struct fetch_request *q, struct err *e)
 }
 
 static void
+group_fetched(struct alloc_core *ar)
+{
+    ar->group.fetcher = NULL;
+    ar->rec->artifacts = task_blocks_key(&type_task_artifact, &ar->tg->artifacts);
+    local_put_alloc(ar->g->local, ar->rec);
+    artifact_wake(ar, true);
+}
+
+static void
 artifact_next(struct artifact_hook *h)
 {
     struct task_runner *tr = h->tr;
     auto_mem void *tmp = mem_ctx("fetch");
     struct fetch_request q = {0};
     struct err e = ERR_INIT;
-    if (h->at == tr->task->artifacts.n) {
+    const struct task_artifact_list *group = group_artifacts(tr);
+    if (tr->ar->group.fetcher == h && h->at >= group->n)
+        group_fetched(tr->ar);
+    if (!tr->launching) /* one that waited failed, and all end */
+        return;
+    if (h->at >= group->n && own_are_there(tr))
+        h->at = group->n + tr->task->artifacts.n;
+    if (h->at == group->n + tr->task->artifacts.n) {
         tr->sm.t->artifacts = task_blocks_key(
             &type_task_artifact, &tr->task->artifacts); /* durable with the next change */
         tr->up->go_on(tr);
         return;
     }
-    int r = make_request(tmp, tr, tr->task->artifacts.v[h->at], &q, &e);
+    int r = make_request(tmp, h, &q, &e);
     if (r == 0)
         r = put_limits(tr, &q, &e);
     char key[WARDEN_CACHE_KEY + 1];
@@ -261,34 +400,48 @@ static bool
 hook_artifact_prestart(struct task_runner *tr)
 {
     struct artifact_hook *h = tr->hook.artifact;
-    if (tr->task->artifacts.n == 0 ||
-        tr->sm.t->artifacts == task_blocks_key(&type_task_artifact, &tr->task->artifacts))
+    size_t n = group_artifacts(tr)->n;
+    bool group = group_is_there(tr);
+    if (group && own_are_there(tr))
         return true;
     if (h == NULL) {
         h = tr->hook.artifact = mem_new(tr->ar->rec, struct artifact_hook);
         h->tr = tr;
     }
-    if (h->helper != NULL || h->busy)
+    if (h->helper != NULL || h->busy || h->waits)
         return false;
     if (tr->ar->g->warden == NULL) {
         tr->up->failed(tr, TASK_EVENT_ARTIFACT_FAILURE,
                        "the warden is not running: nothing is downloaded", false);
         return false;
     }
-    h->at = h->at < tr->task->artifacts.n ? h->at : 0; /* a job may have been updated */
-    h->busy = true; /* what the event is told may ask again */
-    tr->act(tr, task_sm_note(&tr->sm, clock_civil_ns(), TASK_EVENT_ARTIFACTS,
-                             "Client is downloading artifacts"));
-    h->busy = false;
-    artifact_next(h);
+    if (!group && tr->ar->group.fetcher != NULL) {
+        artifact_wait(h);
+        return false;
+    }
+    if (!group)
+        tr->ar->group.fetcher = h;
+    h->at = h->at < n + tr->task->artifacts.n ? h->at : 0; /* a job may have been updated */
+    if (group ? h->at < n : h->at >= n)
+        h->at = group ? n : 0;
+    artifact_note(h, "Client is downloading artifacts");
+    if (tr->launching)
+        artifact_next(h);
     return false;
 }
 
 static void
 hook_artifact_stop(struct task_runner *tr)
 {
-    if (tr->hook.artifact)
-        helper_cancel(TAKE(tr->hook.artifact->helper));
+    struct artifact_hook *h = tr->hook.artifact;
+    if (h == NULL)
+        return;
+    helper_cancel(TAKE(h->helper));
+    artifact_unwait(h);
+    if (tr->ar->group.fetcher != h)
+        return;
+    tr->ar->group.fetcher = NULL;
+    artifact_wake(tr->ar, false); /* the next one fetches them */
 }
 
 const struct task_hook task_hook_artifact = {.prestart = hook_artifact_prestart,

@@ -641,6 +641,15 @@ START_TEST(blocks_are_checked)
         {"", "\"Resources\":{\"NUMA\":{\"Affinity\":\"require\"}}", "needs cores"},
         {"", "\"Identities\":[{\"Name\":\"x\",\"Audience\":[\"\"]}]", "may not be empty"},
         {"", "\"CSIPluginConfig\":{\"ID\":\"x\",\"Type\":\"y\"}", "controller, node or monolith"},
+        {"\"Artifacts\":[{}]", "", "the source is missing"},
+        {"\"Artifacts\":[{\"GetterSource\":\"/etc/passwd\"}]", "", "scheme 'file'"},
+        {"\"Artifacts\":[{\"GetterSource\":\"http://x/y\",\"RelativeDest\":\"../t/local\"}]", "",
+         "not in the directory that its tasks share"},
+        {"\"Artifacts\":[{\"GetterSource\":\"http://x/y\",\"RelativeDest\":\"${NOMAD_TASK_DIR}\"}]",
+         "", "variables of one task"},
+        {"\"Artifacts\":[{\"GetterSource\":\"http://x/"
+         "y\",\"GetterHeaders\":{\"A\":\"${secret.a.b}\"}}]",
+         "", "variables of one task"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         auto_mem void *ctx = mem_ctx("row");
@@ -660,6 +669,8 @@ START_TEST(blocks_have_defaults)
     auto_mem void *ctx = mem_ctx("test");
     struct job *j = parse(
         ctx, "{\"ID\":\"j\",\"TaskGroups\":[{\"Name\":\"g\",\"Scaling\":{\"Min\":3,\"Max\":5},"
+             "\"Artifacts\":[{\"GetterSource\":\"http://x/y/z\",\"GetterMode\":\"file\"},"
+             "{\"GetterSource\":\"http://x/a\"}],"
              "\"MaxClientDisconnect\":1,\"Disconnect\":{},\"Services\":[{\"CheckRestart\":"
              "{\"Limit\":2},\"Name\":\"${JOB}-${TASKGROUP}\",\"Checks\":[{\"Type\":\"tcp\","
              "\"PortLabel\":\"80\",\"Interval\":1000000000,\"Timeout\":"
@@ -677,6 +688,8 @@ START_TEST(blocks_have_defaults)
     ck_assert_int_eq(s->checks.v[0]->check_restart->limit, 2);
     ck_assert_int_eq(s->checks.v[0]->check_restart->grace.v, NS_PER_S);
     ck_assert_str_eq(g->tasks.v[0]->artifacts.v[0]->relative_dest, "local/z");
+    ck_assert_str_eq(g->artifacts.v[0]->relative_dest, "data/z");
+    ck_assert_str_eq(g->artifacts.v[1]->relative_dest, "data/");
     ck_assert_str_eq(g->tasks.v[0]->templates.v[0]->change_signal, "SIGHUP");
     struct str_list errors = {0}, warnings = {0};
     job_validate(ctx, j, NULL, &errors, &warnings);
