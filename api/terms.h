@@ -45,6 +45,9 @@
 #define ALLOC_LOST "lost"
 #define ALLOC_UNKNOWN "unknown"
 
+/* The description of an allocation that was ended so, which is complete. */
+#define ALLOC_OVERDUE "allocation exceeded max_run_duration"
+
 #define EVAL_BLOCKED "blocked"
 #define EVAL_PENDING "pending"
 #define EVAL_COMPLETE "complete"

@@ -119,6 +119,17 @@ row_reschedules(struct cmd *c, struct table *t, const struct allocation *a)
     table_row(t, "Reschedule Attempts", mem_printf(c, "%lld/%lld", n, (long long)p->attempts.v));
 }
 
+/* How long the allocation of a batch job may exist. */
+static void
+row_deadline(struct cmd *c, struct table *t, const struct allocation *a, bool verbose)
+{
+    const struct task_group *g = job_group(a->job, a->task_group);
+    if (g == NULL || !g->max_run_duration.set || a->create_time <= 0)
+        return;
+    int64_t at = a->create_time + g->max_run_duration.v;
+    table_row(t, "Max Run Deadline", verbose ? fmt_time(c, at) : fmt_ago(c, at));
+}
+
 static void
 print_short_head(struct cmd *c, const struct allocation *a)
 {
@@ -128,6 +139,7 @@ print_short_head(struct cmd *c, const struct allocation *a)
     table_row(&t, "Name", a->name);
     table_row(&t, "Created", fmt_ago(c, a->create_time));
     table_row(&t, "Modified", fmt_ago(c, a->modify_time));
+    row_deadline(c, &t, a, false);
     table_print_kv(&t);
 }
 
@@ -175,6 +187,7 @@ print_head(struct cmd *c, const struct allocation *a, bool verbose)
     table_row(&t, "Desired Description", str_or(a->desired_description, "<none>"));
     table_row(&t, "Created", verbose ? fmt_time(c, a->create_time) : fmt_ago(c, a->create_time));
     table_row(&t, "Modified", verbose ? fmt_time(c, a->modify_time) : fmt_ago(c, a->modify_time));
+    row_deadline(c, &t, a, verbose);
     row_deployment(c, &t, a, verbose);
     row_reschedules(c, &t, a);
     if (!str_empty(a->previous_allocation))

@@ -129,6 +129,10 @@ refresh_status(struct alloc_runner *ar)
     auto_mem void *tmp = mem_ctx("status");
     const char *was = ar->status;
     ar->status = alloc_sm_status(alloc_runner_machines(tmp, ar), ar->n, &ar->description);
+    if (ar->a.rec->overdue && alloc_runner_terminal(ar)) {
+        ar->status = ALLOC_COMPLETE;
+        ar->description = ALLOC_OVERDUE;
+    }
     if (!str_eq(was, ar->status)) /* how many a start finds that have ended is said once */
         log_write(!was && alloc_runner_terminal(ar) ? LOG_DEBUG : LOG_INFO, "client",
                   "allocation is now", "alloc_id", ar->a.id, "status", ar->status, NULL);
@@ -170,6 +174,14 @@ after_terminal(struct alloc_runner *ar)
     ar->in->events->ended(ar->in->arg, ar);
 }
 
+static enum alloc_end
+alloc_runner_end(const struct alloc_runner *ar)
+{
+    if (ar->a.rec->overdue)
+        return ALLOC_END_OVERDUE;
+    return ar->a.rec->stopping ? ALLOC_END_STOP : ALLOC_END_NONE;
+}
+
 static void
 alloc_runner_step(struct alloc_core *a)
 {
@@ -185,7 +197,7 @@ alloc_runner_step(struct alloc_core *a)
     /* Every round moves at least one task forward, so this ends. */
     while (ar->again) {
         ar->again = false;
-        alloc_sm_step(m, ar->n, ar->a.rec->stopping, v);
+        alloc_sm_step(m, ar->n, alloc_runner_end(ar), v);
         if (carry_out(ar, v))
             ar->again = true;
     }
@@ -374,6 +386,14 @@ alloc_runner_stop(struct alloc_runner *ar)
         ar->a.rec->stopping = true;
         local_put_alloc(ar->a.g->local, ar->a.rec);
     }
+    alloc_runner_step(&ar->a);
+}
+
+void
+alloc_runner_overdue(struct alloc_runner *ar)
+{
+    ar->a.rec->overdue = true;
+    local_put_alloc(ar->a.g->local, ar->a.rec);
     alloc_runner_step(&ar->a);
 }
 

@@ -21,6 +21,8 @@ void alloc_runner_update(struct alloc_runner *ar, const struct allocation *a);
 /* The server purged it: end it, then forget it. */
 void alloc_runner_remove(struct alloc_runner *ar);
 void alloc_runner_stop(struct alloc_runner *ar);
+/* Ends it, for good, because it has run for max_run_duration. */
+void alloc_runner_overdue(struct alloc_runner *ar);
 /* Tells each task that is being started that the warden is in trouble. */
 void alloc_runner_note_wait(struct alloc_runner *ar);
 /* Ends whatever runs and begins the lifecycle again, dead tasks too; not while it ends for good. */

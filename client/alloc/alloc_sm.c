@@ -48,10 +48,11 @@ follows_main(const struct task_sm *m)
 }
 
 static struct end
-why_end(task_list tasks, size_t n, bool stop)
+why_end(task_list tasks, size_t n, enum alloc_end wanted)
 {
-    if (stop)
-        return (struct end){true, TASK_KILL_STOP, NULL};
+    if (wanted != ALLOC_END_NONE)
+        return (struct end){true, wanted == ALLOC_END_STOP ? TASK_KILL_STOP : TASK_KILL_OVERDUE,
+                            NULL};
     bool others = false;
     for (size_t i = 0; i < n; i++) {
         if (is_poststop(tasks[i]))
@@ -153,8 +154,20 @@ start_some(task_list tasks, size_t n, struct alloc_verdict *v)
     }
 }
 
+/* Runs poststop tasks, unless nothing ran that they could clean up after, or there is no time. */
+static void
+poststop_step(task_list tasks, size_t n, bool any_launched, bool overdue, struct alloc_verdict *v)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool waits = tasks[i]->t->phase == TASK_WAIT;
+        v[i].start = waits && any_launched && !overdue;
+        v[i].kill = overdue ? !is_dead(tasks[i]) : waits && !any_launched;
+        v[i].why = overdue ? TASK_KILL_OVERDUE : TASK_KILL_STOP;
+    }
+}
+
 void
-alloc_sm_step(task_list tasks, size_t n, bool stop, struct alloc_verdict *v)
+alloc_sm_step(task_list tasks, size_t n, enum alloc_end wanted, struct alloc_verdict *v)
 {
     memset(v, 0, n * sizeof(*v));
     bool others_dead = true;
@@ -166,15 +179,10 @@ alloc_sm_step(task_list tasks, size_t n, bool stop, struct alloc_verdict *v)
         any_launched = any_launched || tasks[i]->t->launches > 0;
     }
     if (others_dead) {
-        /* Nothing to clean up after what never ran. */
-        for (size_t i = 0; i < n; i++) {
-            bool waits = tasks[i]->t->phase == TASK_WAIT;
-            v[i].start = waits && any_launched;
-            v[i].kill = waits && !any_launched;
-        }
+        poststop_step(tasks, n, any_launched, wanted == ALLOC_END_OVERDUE, v);
         return;
     }
-    struct end end = why_end(tasks, n, stop);
+    struct end end = why_end(tasks, n, wanted);
     if (end.all)
         end_all(tasks, n, &end, v);
     else

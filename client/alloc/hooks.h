@@ -20,7 +20,7 @@ struct str_map;
 
 /* In the order in which they are made. What a hook keeps is ar->hook.NAME, a struct NAME_hook of
  * its own. */
-#define ALLOC_HOOKS(X) X(dirs) X(disk) X(volumes) X(network) X(services) X(health)
+#define ALLOC_HOOKS(X) X(dirs) X(disk) X(volumes) X(network) X(services) X(health) X(deadline)
 
 struct alloc_hook {
     const char *name;

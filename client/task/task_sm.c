@@ -295,7 +295,8 @@ after_exit(struct task_sm *m, int64_t now_ns, uint64_t rnd, enum end how)
     return apply_policy(m, now_ns, rnd);
 }
 
-static unsigned begin_kill(struct task_sm *m, int64_t now_ns, bool no_shutdown_delay);
+static unsigned begin_kill(struct task_sm *m, int64_t now_ns, const char *message,
+                           bool no_shutdown_delay);
 
 /* --- inputs --- */
 
@@ -324,7 +325,7 @@ task_sm_started(struct task_sm *m, int64_t now_ns, int64_t started_ns)
         t->state->started_at = started_ns;
     task_sm_move(m, TASK_RUNNING);
     if (task_sm_unwanted(t)) /* while it was being launched */
-        return CHANGED | begin_kill(m, now_ns, true);
+        return CHANGED | begin_kill(m, now_ns, NULL, true);
     return CHANGED;
 }
 
@@ -463,9 +464,10 @@ task_sm_left(const struct task_sm *m, int64_t now_ns)
 }
 
 static void
-emit_killing(struct task_sm *m, int64_t now_ns)
+emit_killing(struct task_sm *m, int64_t now_ns, const char *message)
 {
     struct task_event *ev = task_event_new(m->t, TASK_EVENT_KILLING, now_ns);
+    ev->message = mem_strdup(ev, message);
     ev->kill_timeout = m->cfg.kill_timeout_ns;
     char d[DURATION_TEXT];
     task_event_detail(ev, "kill_timeout", "%s", duration_format(ev->kill_timeout, d));
@@ -487,12 +489,12 @@ emit_reason(struct task_sm *m, int64_t now_ns, enum task_kill_reason why, const 
     }
 }
 
-/* Signal now, or after shutdown_delay. */
+/* Signal now, or after shutdown_delay. `message`: of the event, NULL: how long it has. */
 static unsigned
-begin_kill(struct task_sm *m, int64_t now_ns, bool no_shutdown_delay)
+begin_kill(struct task_sm *m, int64_t now_ns, const char *message, bool no_shutdown_delay)
 {
     struct client_task *t = m->t;
-    emit_killing(m, now_ns);
+    emit_killing(m, now_ns, message);
     if (m->cfg.shutdown_delay_ns > 0 && !no_shutdown_delay) {
         struct task_event *ev = task_event_new(t, TASK_EVENT_SHUTDOWN_DELAY, now_ns);
         char d[DURATION_TEXT];
@@ -510,14 +512,14 @@ begin_kill(struct task_sm *m, int64_t now_ns, bool no_shutdown_delay)
 }
 
 static unsigned
-go_to_end(struct task_sm *m, int64_t now_ns, bool no_shutdown_delay)
+go_to_end(struct task_sm *m, int64_t now_ns, const char *message, bool no_shutdown_delay)
 {
     switch ((enum task_phase)m->t->phase) {
     case TASK_WAIT:
     case TASK_DELAY:
         return task_sm_killed(m, now_ns);
     case TASK_RUNNING:
-        return begin_kill(m, now_ns, no_shutdown_delay);
+        return begin_kill(m, now_ns, message, no_shutdown_delay);
     default: /* being launched, or being stopped for a restart: the end is decided later */
         return CHANGED;
     }
@@ -532,7 +534,7 @@ task_sm_kill(struct task_sm *m, int64_t now_ns, enum task_kill_reason why, const
         return 0;
     t->kill = true;
     emit_reason(m, now_ns, why, sibling);
-    return go_to_end(m, now_ns, no_shutdown_delay);
+    return go_to_end(m, now_ns, why == TASK_KILL_OVERDUE ? ALLOC_OVERDUE : NULL, no_shutdown_delay);
 }
 
 unsigned
@@ -547,7 +549,7 @@ task_sm_fail(struct task_sm *m, int64_t now_ns, const char *why)
     task_event_detail(ev, "fails_task", "true");
     task_sm_emit(m, ev);
     t->kill = t->kill_fails = true;
-    return go_to_end(m, now_ns, true);
+    return go_to_end(m, now_ns, NULL, true);
 }
 
 static void
@@ -571,7 +573,7 @@ task_sm_restart(struct task_sm *m, int64_t now_ns, const char *reason)
         return CHANGED | TASK_ACT_TIMER;
     }
     t->restart = true;
-    return begin_kill(m, now_ns, true);
+    return begin_kill(m, now_ns, NULL, true);
 }
 
 unsigned
@@ -595,7 +597,7 @@ task_sm_rewind(struct task_sm *m, int64_t now_ns, const char *reason)
         return wait_again(m);
     t->rewind = true;
     t->restart = t->unhealthy = false;
-    return t->phase == TASK_RUNNING ? begin_kill(m, now_ns, true) : CHANGED;
+    return t->phase == TASK_RUNNING ? begin_kill(m, now_ns, NULL, true) : CHANGED;
 }
 
 unsigned

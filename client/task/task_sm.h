@@ -72,7 +72,8 @@ enum task_kill_reason {
     TASK_KILL_STOP,    /* the server or an operator wants the allocation to stop */
     TASK_KILL_SIBLING, /* another task failed */
     TASK_KILL_LEADER,  /* the leader ended */
-    TASK_KILL_MAIN     /* only sidecars are left */
+    TASK_KILL_MAIN,    /* only sidecars are left */
+    TASK_KILL_OVERDUE  /* the allocation has run for max_run_duration */
 };
 
 struct task_sm {

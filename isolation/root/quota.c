@@ -221,7 +221,7 @@ give_file(int fd, uint32_t id)
 static int
 give_tree(int dir, const char *name, uint32_t id, int depth)
 {
-    mode_t type;
+    mode_t type = 0;
     int fd = open_entry(dir, name, &type);
     if (fd < 0)
         return fd == -1 ? 0 : fd;

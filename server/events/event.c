@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "api/terms.h"
 #include "common/mem.h"
 #include "common/str.h"
 
@@ -297,6 +298,14 @@ event_batch_unref(struct event_batch *b)
 
 /* --- payloads --- */
 
+/* Whether it was ended because it had run for max_run_duration. */
+static bool
+is_overdue(const struct allocation *a)
+{
+    return str_eq(a->client_status, ALLOC_COMPLETE) &&
+           str_eq(str_or(a->client_description, ""), ALLOC_OVERDUE);
+}
+
 static void
 payload_make(struct buf *out, const struct topic *t, const struct fsm_event *e)
 {
@@ -318,6 +327,8 @@ payload_make(struct buf *out, const struct topic *t, const struct fsm_event *e)
         buf_printf(out, ",\"Drain\":%s}",
                    ((const struct node *)row)->drain_strategy != NULL ? "true" : "false");
     }
+    if (type == &type_allocation && is_overdue(row))
+        buf_puts(out, ",\"Timeout\":true,\"TimeoutReason\":\"" ALLOC_OVERDUE "\"");
     buf_puts(out, e->what == FSM_DELETED ? ",\"Deleted\":true}" : "}");
 }
 

@@ -18,7 +18,7 @@ struct world {
     struct task_sm sm[MAX];
     const struct task_sm *list[MAX];
     size_t n;
-    bool stop;
+    enum alloc_end end;
 };
 
 static void
@@ -36,7 +36,7 @@ step(struct world *w)
 {
     struct alloc_verdict v[MAX];
     char *s = mem_strdup(w->ctx, "");
-    alloc_sm_step(w->list, w->n, w->stop, v);
+    alloc_sm_step(w->list, w->n, w->end, v);
     for (size_t i = 0; i < w->n; i++) {
         if (v[i].start && task_sm_start(&w->sm[i], T0))
             s = mem_printf(w->ctx, "%s+%s", s, w->sm[i].t->name);
@@ -180,7 +180,7 @@ START_TEST(what_begins_anew_keeps_its_order)
     rewind_all(&w);
     down(&w, "main", 0);
     ck_assert_str_eq(step(&w), "");
-    w.stop = true; /* a stop wins */
+    w.end = ALLOC_END_STOP; /* which wins */
     ck_assert_str_eq(step(&w), "-main-pre-post");
     ck_assert_str_eq(step(&w), "-side");
 }
@@ -233,7 +233,7 @@ START_TEST(order_of_stops)
     step(&w);
     up(&w, "lead");
     up(&w, "b");
-    w.stop = true;
+    w.end = ALLOC_END_STOP;
     ck_assert_str_eq(step(&w), "-lead");
     ck_assert_str_eq(step(&w), "");
     down(&w, "lead", 0);
@@ -252,7 +252,7 @@ END_TEST
 START_TEST(stop_before_anything_ran)
 {
     auto_mem void *ctx = mem_ctx("t");
-    struct world w = {.ctx = ctx, .stop = true};
+    struct world w = {.ctx = ctx, .end = ALLOC_END_STOP};
     add(&w, "a", ROLE_MAIN, false, false);
     add(&w, "last", ROLE_POSTSTOP, false, false);
     ck_assert_str_eq(step(&w), "-a");
@@ -409,6 +409,38 @@ is_ending(const struct world *w)
     return killed || over;
 }
 
+START_TEST(overdue_leaves_no_time_to_clean_up)
+{
+    auto_mem void *ctx = mem_ctx("t");
+    struct world w = {.ctx = ctx};
+    add(&w, "m", ROLE_MAIN, false, false);
+    add(&w, "after", ROLE_POSTSTOP, false, false);
+    ck_assert_str_eq(step(&w), "+m");
+    up(&w, "m");
+    w.end = ALLOC_END_OVERDUE;
+    ck_assert_str_eq(step(&w), "-m");
+    const struct client_task *t = find(&w, "m")->t;
+    const struct task_state *st = t->state;
+    ck_assert_str_eq(st->events.v[st->events.n - 1]->display_message,
+                     "allocation exceeded max_run_duration");
+    down(&w, "m", 137);
+    ck_assert_str_eq(step(&w), "-after");
+    ck_assert(all_dead(&w));
+    ck_assert_str_eq(status(&w), "complete");
+    /* one that cleans up already */
+    w = (struct world){.ctx = ctx};
+    add(&w, "m", ROLE_MAIN, false, false);
+    add(&w, "after", ROLE_POSTSTOP, false, false);
+    step(&w);
+    up(&w, "m");
+    down(&w, "m", 0);
+    ck_assert_str_eq(step(&w), "+after");
+    up(&w, "after");
+    w.end = ALLOC_END_OVERDUE;
+    ck_assert_str_eq(step(&w), "-after");
+}
+END_TEST
+
 START_TEST(random_walks_end)
 {
     for (uint64_t s = 1; s <= 400; s++) {
@@ -418,13 +450,13 @@ START_TEST(random_walks_end)
         random_world(&w, &seed);
         int64_t now = T0;
         for (int i = 0; i < 60; i++) {
-            if (next(&seed) % 16 == 0 && !w.stop && !is_ending(&w))
+            if (next(&seed) % 16 == 0 && w.end == ALLOC_END_NONE && !is_ending(&w))
                 rewind_all(&w);
             step(&w);
             happen(&w.sm[next(&seed) % w.n], &seed, now += NS_PER_S / 4);
             invariants(&w, s);
         }
-        w.stop = true;
+        w.end = s % 2 == 0 ? ALLOC_END_STOP : ALLOC_END_OVERDUE;
         for (int i = 0; i < 20000 && !all_dead(&w); i++) {
             step(&w);
             happen(&w.sm[(size_t)i % w.n], &seed, now += NS_PER_S / 4);
@@ -437,7 +469,7 @@ START_TEST(random_walks_end)
 }
 END_TEST
 
-TEST_SUITE("alloc_sm", random_walks_end, single_batch_task, order_of_starts, what_begins_anew_keeps_its_order,
-           failed_prestart_ends_all,
+TEST_SUITE("alloc_sm", random_walks_end, overdue_leaves_no_time_to_clean_up, single_batch_task,
+           order_of_starts, what_begins_anew_keeps_its_order, failed_prestart_ends_all,
            leader_takes_all_along, order_of_stops, stop_before_anything_ran,
            poststart_that_never_came, failed_poststop_kills_nothing)
