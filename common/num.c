@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/mem.h"
 
@@ -71,6 +72,46 @@ num_parse_bool(const char *s, bool *ret)
             *ret = false;
             return 0;
         }
+    }
+    return -EINVAL;
+}
+
+int
+num_parse_size(const char *s, int64_t *ret)
+{
+    static const struct {
+        const char *unit;
+        int64_t bytes;
+    } units[] = {{"", 1},
+                 {"B", 1},
+                 {"K", 1 << 10},
+                 {"KB", 1000},
+                 {"KiB", 1 << 10},
+                 {"M", 1 << 20},
+                 {"MB", 1000000},
+                 {"MiB", 1 << 20},
+                 {"G", 1 << 30},
+                 {"GB", 1000000000},
+                 {"GiB", 1 << 30},
+                 {"T", INT64_C(1) << 40},
+                 {"TB", INT64_C(1000000000000)},
+                 {"TiB", INT64_C(1) << 40}};
+    char number[32];
+    double v = 0;
+    size_t n = strspn(s, "0123456789.");
+    if (n == 0 || n >= sizeof(number))
+        return -EINVAL;
+    (void)snprintf(number, sizeof(number), "%.*s", (int)n, s);
+    int r = num_parse_f64(number, &v);
+    s += n + strspn(s + n, " ");
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(units); i++) {
+        if (strcasecmp(s, units[i].unit) != 0)
+            continue;
+        v *= (double)units[i].bytes;
+        if (v > 9e18)
+            return -ERANGE;
+        *ret = (int64_t)v;
+        return 0;
     }
     return -EINVAL;
 }

@@ -14,6 +14,9 @@ int num_parse_u64(const char *s, uint64_t *ret);
 int num_parse_f64(const char *s, double *ret); /* locale-free; no inf, no nan */
 int num_parse_bool(const char *s, bool *ret);  /* Go: 1 t T TRUE true True 0 f … */
 
+/* Bytes: "10GiB", "500 MB", "1.5 T" (a power of 1024 as in Nomad), "1024"; none is negative. */
+int num_parse_size(const char *s, int64_t *ret);
+
 #define SIZE_TEXT 32
 /* "300 MiB" */
 const char *size_format(uint64_t bytes, char out[SIZE_TEXT]);

@@ -11,7 +11,7 @@
 #include "common/uuid.h"
 
 #define MODE_FILES "file-system"
-enum { MODE_DEFAULT = 0700, MODE_MAX = 0777 };
+enum { MODE_DEFAULT = 0700, MODE_MAX = 0777, MIB_SHIFT = 20, SIZE_MAX_SHIFT = 50 };
 
 static bool
 volume_mode_octal(const char *s, int64_t *ret)
@@ -29,24 +29,38 @@ volume_number(const char *s, int64_t *ret)
     return num_parse_i64(s, ret) == 0 && *ret >= 0 && *ret < INT32_MAX;
 }
 
+/* Reads "10GiB", "500 MB": whole MiB, rounded up, for so the kernel counts. */
+static bool
+volume_size_mb(const char *s, int64_t *ret)
+{
+    int64_t bytes = 0;
+    if (num_parse_size(s, &bytes) < 0 || bytes <= 0 || bytes > INT64_C(1) << SIZE_MAX_SHIFT)
+        return false;
+    *ret = (bytes + (1 << MIB_SHIFT) - 1) >> MIB_SHIFT;
+    return true;
+}
+
 int
 volume_dir_of(const struct str_map *parameters, struct volume_dir *ret, struct err *e)
 {
     *ret = (struct volume_dir){.mode = MODE_DEFAULT};
     for (size_t i = 0; i < parameters->n; i++) {
         const char *k = parameters->v[i].k, *v = str_or(parameters->v[i].v, "");
-        bool ok = str_eq(k, "mode")  ? volume_mode_octal(v, &ret->mode)
-                  : str_eq(k, "uid") ? volume_number(v, &ret->uid)
-                  : str_eq(k, "gid") ? volume_number(v, &ret->gid)
-                                     : false;
-        if (!STR_ONE_OF(k, "mode", "uid", "gid"))
+        bool ok = str_eq(k, "mode")   ? volume_mode_octal(v, &ret->mode)
+                  : str_eq(k, "uid")  ? volume_number(v, &ret->uid)
+                  : str_eq(k, "gid")  ? volume_number(v, &ret->gid)
+                  : str_eq(k, "size") ? volume_size_mb(v, &ret->size_mb)
+                                      : false;
+        if (!STR_ONE_OF(k, "mode", "uid", "gid", "size"))
             return err_set(e, -ERR_INVALID,
                            "plugin \"" VOLUME_PLUGIN "\" has no parameter \"%.64s\": it has mode, "
-                           "uid and gid",
+                           "uid, gid and size",
                            k);
         if (!ok)
             return err_set(e, -ERR_INVALID, "parameter %s: \"%.32s\" is no %s", k, v,
-                           str_eq(k, "mode") ? "octal mode up to 0777" : "number of a user");
+                           str_eq(k, "mode")   ? "octal mode up to 0777"
+                           : str_eq(k, "size") ? "size like \"10GiB\", of at most 1 PiB"
+                                               : "number of a user");
     }
     return 0;
 }
@@ -91,6 +105,19 @@ check_constraint(const struct constraint *c, struct err *e)
     return 0;
 }
 
+/* A limit that is none of the sizes asked for is somebody's mistake. */
+static int
+volume_check_size(const struct host_volume *v, const struct volume_dir *dir, struct err *e)
+{
+    int64_t bytes = dir->size_mb << MIB_SHIFT, max = v->requested_capacity_max_bytes;
+    if (dir->size_mb == 0 || max == 0 || (bytes >= v->requested_capacity_min_bytes && bytes <= max))
+        return 0;
+    return err_set(e, -ERR_INVALID,
+                   "parameter size: %lld bytes are not between capacity_min (%lld) and "
+                   "capacity_max (%lld)",
+                   (long long)bytes, (long long)v->requested_capacity_min_bytes, (long long)max);
+}
+
 int
 volume_check(const struct host_volume *v, struct err *e)
 {
@@ -116,7 +143,8 @@ volume_check(const struct host_volume *v, struct err *e)
     for (size_t i = 0; i < v->constraints.n; i++)
         if (check_constraint(v->constraints.v[i], e) < 0)
             return e->code;
-    if (!v->registered && volume_dir_of(&v->parameters, &dir, e) < 0)
+    if (!v->registered &&
+        (volume_dir_of(&v->parameters, &dir, e) < 0 || volume_check_size(v, &dir, e) < 0))
         return e->code;
     return codec_check(&type_host_volume, v, e);
 }

@@ -27,6 +27,7 @@
 
 struct volume_dir { /* parameters of mkdir */
     int64_t mode, uid, gid;
+    int64_t size_mb; /* what may be in it; 0: no limit */
 };
 
 /* -ERR_INVALID, and which parameter. */

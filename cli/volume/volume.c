@@ -95,44 +95,6 @@ cmd_volume_init(struct cmd *c)
     return 0;
 }
 
-/* Reads "10GiB", "500 MB", "1024". False: it is none. */
-static bool
-volume_size(const char *text, int64_t *ret)
-{
-    static const struct {
-        const char *unit;
-        int64_t bytes;
-    } units[] = {{"", 1},
-                 {"B", 1},
-                 {"K", 1 << 10},
-                 {"KB", 1000},
-                 {"KiB", 1 << 10},
-                 {"M", 1 << 20},
-                 {"MB", 1000000},
-                 {"MiB", 1 << 20},
-                 {"G", 1 << 30},
-                 {"GB", 1000000000},
-                 {"GiB", 1 << 30},
-                 {"T", INT64_C(1) << 40},
-                 {"TB", INT64_C(1000000000000)},
-                 {"TiB", INT64_C(1) << 40}};
-    char *end = NULL;
-
-    *ret = 0;
-    if (str_empty(text))
-        return true;
-    double n = strtod(text, &end);
-    while (*end == ' ')
-        end++;
-    for (size_t i = 0; i < ARRAY_LEN(units); i++)
-        if (end != text && n >= 0 && n < 1e15 && strcasecmp(end, units[i].unit) == 0 &&
-            n * (double)units[i].bytes < 9e18) {
-            *ret = (int64_t)(n * (double)units[i].bytes);
-            return true;
-        }
-    return false;
-}
-
 static struct volume_spec *
 spec_parse(struct cmd *c, const char *path, struct slice text)
 {
@@ -187,7 +149,7 @@ spec_read(struct cmd *c, const char *path)
                  {"capacity_max", s->capacity_max, &v->requested_capacity_max_bytes},
                  {"capacity", s->capacity, &v->capacity_bytes}};
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
-        if (!volume_size(sizes[i].text, sizes[i].ret)) {
+        if (!str_empty(sizes[i].text) && num_parse_size(sizes[i].text, sizes[i].ret) < 0) {
             cmd_fail(c, "%s: \"%s\" is no size like \"10GiB\"", sizes[i].name, sizes[i].text);
             return NULL;
         }

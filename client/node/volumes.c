@@ -216,7 +216,8 @@ volumes_begin(struct volumes *v, const struct host_volume *row)
         return;
     }
     const struct warden_volume w = {
-        .id = row->id, .mode = dir.mode, .uid = dir.uid, .gid = dir.gid};
+        .id = row->id, .mode = dir.mode, .uid = dir.uid, .gid = dir.gid, .size_mb = dir.size_mb};
+    v->result.capacity_bytes = dir.size_mb << 20;
     hold_take(&v->g->hold);
     if (v->result.removed)
         warden_volume_remove(v->g->warden, &w, on_worked, v);

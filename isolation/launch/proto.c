@@ -375,6 +375,8 @@ check_volume(const struct warden_volume *v, struct err *e)
     if (v->mode < 0 || (v->mode & ~0777) != 0 || v->uid < 0 || v->uid >= INT32_MAX || v->gid < 0 ||
         v->gid >= INT32_MAX)
         return err_set(e, -ERR_INVALID, "mode or owner of a volume are out of range");
+    if (v->size_mb < 0 || v->size_mb > QUOTA_MB_MAX)
+        return err_set(e, -ERR_INVALID, "the size of a volume is out of range");
     return 0;
 }
 

@@ -24,7 +24,7 @@ enum warden_op {
 
 /* To be raised when a request or an answer changes its meaning. An agent does not work with a
  * warden of another version: the first answer, to WARDEN_INFO, says which it is. */
-enum { PROTO_VERSION = 10 };
+enum { PROTO_VERSION = 11 };
 
 /* The meaning of an fd of an answer. */
 enum warden_fd {

@@ -158,9 +158,8 @@ project_of(int fd, uint32_t *next, uint32_t *ret, struct err *e)
     }
     r = is_empty(fd);
     if (r == 0)
-        return err_set(
-            e, -ERR_CONFLICT,
-            "its directory was made before there were limits: a new allocation gets one");
+        return err_set(e, -ERR_CONFLICT,
+                       "its directory was made before there were limits: a new one gets one");
     r = r < 0 ? r : take_project(fd, next, ret);
     if (r == -EUSERS)
         return err_set(e, -ERR_LIMIT, "all %d projects are taken", QUOTA_PROJECTS_MAX);
@@ -279,13 +278,12 @@ check_mount(int dir, struct err *e)
     long r = RAW(SYS_quotactl_fd, dir, CALL(Q_XGETQSTATV), 0, &v);
     if (r < 0 || (v.qs_flags & FS_QUOTA_PDQ_ENFD) == 0)
         return err_set(e, -ERR_UNSUPPORTED,
-                       "the file system of alloc_dir has no project quotas, or is mounted without "
-                       "(prjquota)");
+                       "the file system has no project quotas, or is mounted without (prjquota)");
     int k = get_attr(dir, &a);
     if (k < 0)
-        return err_set(e, -ERR_UNSUPPORTED, "read the project of alloc_dir: %s", strerror(-k));
+        return err_set(e, -ERR_UNSUPPORTED, "read the project of the directory: %s", strerror(-k));
     if (a.fsx_projid != 0 || (a.fsx_xflags & FS_XFLAG_PROJINHERIT) != 0)
-        return err_set(e, -ERR_UNSUPPORTED, "alloc_dir is in project %u itself", a.fsx_projid);
+        return err_set(e, -ERR_UNSUPPORTED, "the directory is in project %u itself", a.fsx_projid);
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "common/fd.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "isolation/root/quota.h"
 #include "isolation/warden/handlers.h"
 #include "isolation/warden/loop.h"
 
@@ -29,14 +30,38 @@ volume_open_top(struct warden *w, struct err *e)
     return fd;
 }
 
-/* With its owner and mode from before anybody can see it. */
+/* Limits an empty volume, or one that has a limit already. */
 static int
-volume_put(const struct warden *w, int top, const struct warden_volume *v)
+volume_limit(struct warden *w, int top, int fd, const struct warden_volume *v, struct err *e)
 {
-    if (mkdirat(top, v->id, 0700) < 0 && errno != EEXIST)
+    if (v->size_mb == 0 && quota_project(fd) == 0)
+        return 0;
+    int r =
+        w->root ? quota_probe(top, e) : err_set(e, -ERR_UNSUPPORTED, "paddock runs without root");
+    if (r == 0)
+        r = quota_set(fd, v->size_mb, &w->quota_next, e);
+    return r < 0 ? err_prefix(e, "limit volume \"%s\" to %lld MiB (parameter size)", v->id,
+                              (long long)v->size_mb)
+                 : 0;
+}
+
+/* With its owner and mode from before anybody can see it. What was not there before is not there
+ * when it cannot be limited. */
+static int
+volume_put(struct warden *w, int top, const struct warden_volume *v, struct err *e)
+{
+    bool made = mkdirat(top, v->id, 0700) == 0;
+    if (!made && errno != EEXIST)
         return -errno;
     auto_fd int fd = openat(top, v->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || (w->root && fchown(fd, (uid_t)v->uid, (gid_t)v->gid) < 0) ||
+    if (fd < 0)
+        return -errno;
+    if (volume_limit(w, top, fd, v, e) < 0) {
+        if (made)
+            (void)unlinkat(top, v->id, AT_REMOVEDIR);
+        return e->code;
+    }
+    if ((w->root && fchown(fd, (uid_t)v->uid, (gid_t)v->gid) < 0) ||
         fchmod(fd, (mode_t)v->mode) < 0)
         return -errno;
     int r = dir_fsync(fd);
@@ -49,7 +74,7 @@ volume_make(struct warden *w, struct waiter to, const struct warden_request *q)
     struct err e = ERR_INIT;
     struct answer a = {0};
     auto_fd int top = volume_open_top(w, &e);
-    int r = top < 0 ? top : volume_put(w, top, q->volume);
+    int r = top < 0 ? top : volume_put(w, top, q->volume, &e);
     if (r < 0 && e.code == 0)
         err_errno(&e, -r, "make the directory of volume \"%s\"", q->volume->id);
     if (r < 0)
@@ -64,6 +89,11 @@ volume_remove_tree(struct warden *w, void *arg)
 {
     struct err e = ERR_INIT;
     auto_fd int top = volume_open_top(w, &e);
+    auto_fd int fd =
+        top < 0 ? -1 : openat(top, arg, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0)
+        (void)quota_lift(fd); /* or it is left to the next that the project is given to */
+    fd_close(&fd);
     int r = top < 0 ? -EIO : dir_remove(top, arg, NULL);
     return r < 0 ? r : dir_fsync(top);
 }

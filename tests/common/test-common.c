@@ -52,6 +52,32 @@ START_TEST(integers)
     ck_assert(f == 1000);
     ck_assert_int_eq(num_parse_f64("nan", &f), -EINVAL);
     ck_assert_int_eq(num_parse_f64("1e999", &f), -ERANGE);
+    static const struct {
+        const char *s;
+        int64_t want; /* < 0: the error */
+    } sizes[] = {{"0", 0},
+                 {"1024", 1024},
+                 {"10GiB", INT64_C(10) << 30},
+                 {"500 MB", 500000000},
+                 {"1.5t", INT64_C(3) << 39},
+                 {"2k", 2048},
+                 {"", -EINVAL},
+                 {"GiB", -EINVAL},
+                 {"-1", -EINVAL},
+                 {"0x10", -EINVAL},
+                 {"1.2.3", -EINVAL},
+                 {".", -EINVAL},
+                 {"1 GiB ", -EINVAL},
+                 {"10 XB", -EINVAL},
+                 {"nan", -EINVAL},
+                 {"9000000 TiB", -ERANGE},
+                 {"00000000000000000000000000000000001", -EINVAL}};
+    for (size_t k = 0; k < ARRAY_LEN(sizes); k++) {
+        int64_t got = -1;
+        int r = num_parse_size(sizes[k].s, &got);
+        ck_assert_msg((r < 0 ? r : got) == sizes[k].want, "\"%s\": %d, %lld", sizes[k].s, r,
+                      (long long)got);
+    }
 }
 END_TEST
 

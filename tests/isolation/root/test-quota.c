@@ -143,6 +143,46 @@ START_TEST(what_the_policy_says)
 }
 END_TEST
 
+static int
+volume(struct rig *r, bool make, int64_t mb, const char *why)
+{
+    const struct warden_volume v = {.id = other_id, .mode = 0700, .size_mb = mb};
+    struct got g = {0};
+    if (make)
+        warden_volume_make(r->client, &v, rig_got, &g);
+    else
+        warden_volume_remove(r->client, &v, rig_got, &g);
+    rig_wait(r, &g);
+    int code = g.err.code;
+    ck_assert_msg(why == NULL ? code == 0 : code != 0 && strstr(g.err.text, why) != NULL, "%s",
+                  g.err.text);
+    got_free(&g);
+    return code;
+}
+
+START_TEST(volumes_where_there_are_none)
+{
+    TEST_NEED("root");
+    struct rig r;
+    struct stat st;
+    rig_start(&r, 0);
+    r.policy.host_volumes_dir = mem_printf(r.ctx, "%s/volumes", r.dir);
+    rig_change_policy(&r);
+    if (!str_eq(rig_fact(&r, "disk_quota"), "true")) {
+        const char *path = mem_printf(r.ctx, "%s/%s", r.policy.host_volumes_dir, other_id);
+        ck_assert_int_eq(volume(&r, true, 10, "to 10 MiB (parameter size): "), -ERR_UNSUPPORTED);
+        ck_assert_int_ne(stat(path, &st), 0);
+        volume(&r, true, 0, NULL);
+        ck_assert_int_eq(stat(path, &st), 0);
+        volume(&r, true, 10, "parameter size");
+        ck_assert_int_eq(stat(path, &st), 0);
+        volume(&r, false, 10, NULL);
+        ck_assert_int_ne(stat(path, &st), 0);
+    }
+    rig_stop(&r);
+}
+END_TEST
+
 /* --- on a disk --- */
 
 static bool
@@ -392,6 +432,47 @@ START_TEST(what_is_found)
 }
 END_TEST
 
+/* The files of a volume count there; another size holds at once. */
+START_TEST(volumes_of_a_size)
+{
+    struct rig r;
+    if (!disk_start(&r))
+        return;
+    r.policy.host_volumes_dir = mem_printf(r.ctx, "%s/volumes", r.policy.alloc_dir);
+    rig_change_policy(&r);
+    const char *path = mem_printf(r.ctx, "%s/%s", r.policy.host_volumes_dir, other_id);
+    const char *file = mem_printf(r.ctx, "%s/f", path);
+    static const uint8_t block[MIB];
+    volume(&r, true, SIZE_MB, NULL);
+    auto_fd int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    uint32_t id = quota_project(dir);
+    ck_assert_uint_ge(id, QUOTA_BASE);
+    ck_assert_uint_eq(usage(&r, id).dqb_bhardlimit << 10, SIZE_MB * MIB);
+    auto_fd int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_eq(write(fd, block, sizeof(block)), sizeof(block));
+    ck_assert_int_eq(fsync(fd), 0);
+    ck_assert_uint_ge(usage(&r, id).dqb_curspace, MIB);
+    volume(&r, true, 2 * SIZE_MB, NULL);
+    ck_assert_uint_eq(quota_project(dir), id);
+    ck_assert_uint_eq(usage(&r, id).dqb_bhardlimit << 10, 2 * SIZE_MB * MIB);
+    volume(&r, true, 0, NULL);
+    ck_assert_uint_eq(usage(&r, id).dqb_bhardlimit, 0);
+    volume(&r, true, SIZE_MB, NULL);
+    fd_close(&fd);
+    fd_close(&dir);
+    volume(&r, false, 0, NULL);
+    given_back(&r, id);
+    /* the file would not count */
+    volume(&r, true, 0, NULL);
+    fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(volume(&r, true, SIZE_MB, "before there were limits"), -ERR_CONFLICT);
+    fd_close(&fd);
+    volume(&r, false, 0, NULL);
+    disk_stop(&r);
+}
+END_TEST
+
 static void
 disk_move(struct rig *r, const char *to, const char *from, const char *why)
 {
@@ -497,5 +578,5 @@ START_TEST(a_task_stays_in_its_project)
 END_TEST
 
 TEST_SUITE_TIMEOUT("quota", 60, a_part_of_the_inodes, a_file_system_without, a_kernel_without,
-                   what_the_policy_says, bytes, inodes, what_is_found, a_disk_that_is_handed_on,
-                   a_task_stays_in_its_project)
+                   what_the_policy_says, volumes_where_there_are_none, bytes, inodes, what_is_found,
+                   volumes_of_a_size, a_disk_that_is_handed_on, a_task_stays_in_its_project)

@@ -424,6 +424,8 @@ START_TEST(closes_on_hostile_commands)
         {.id = rig_id, .uid = -1},
         {.id = rig_id, .uid = INT64_C(1) << 31},
         {.id = rig_id, .gid = INT64_C(1) << 32},
+        {.id = rig_id, .size_mb = -1},
+        {.id = rig_id, .size_mb = INT64_C(1) << 31},
     };
     for (size_t i = 0; i < ARRAY_LEN(volumes); i++) {
         hostile_request(&r,
