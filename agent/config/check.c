@@ -472,7 +472,7 @@ check_client(struct looking *k)
     return 0;
 }
 
-enum { BOOTSTRAP_EXPECT_MAX = 7, EVENT_BUFFER_MAX = 4096 };
+enum { BOOTSTRAP_EXPECT_MAX = 7 };
 enum { STATE_MAX_MB_LEAST = 64, STATE_MAX_MB_MOST = 4 << 20 };
 
 static size_t
@@ -525,10 +525,6 @@ check_cluster(const struct agent_config *c, struct err *e)
     const struct agent_server *s = c->server;
     const char *bound = config_rpc_addr(c), *told = c->advertise_addrs->rpc;
 
-    if (s->event_buffer_size.set &&
-        (s->event_buffer_size.v < 1 || s->event_buffer_size.v > EVENT_BUFFER_MAX))
-        return err_set(e, -ERR_INVALID, "server.event_buffer_size = %" PRId64 " is not 1 to %d",
-                       s->event_buffer_size.v, EVENT_BUFFER_MAX);
     if (s->bootstrap_expect == 0)
         return 0; /* it may be joined by others, and is heard as one alone is */
     if (s->bootstrap_expect % 2 == 0 || s->bootstrap_expect > BOOTSTRAP_EXPECT_MAX)
@@ -579,7 +575,7 @@ check_server(struct looking *k)
         return err_set(e, -ERR_INVALID, "server.bootstrap_expect must be 0, 1, 3, 5 or 7");
     if (s->retry_max_attempts < 0 || s->server_join->retry_max_attempts < 0)
         return err_set(e, -ERR_INVALID, "server.server_join.retry_max is negative: 0 is no end");
-    if (check_introduction(s->client_introduction, e) < 0)
+    if (check_introduction(s->client_introduction, e) < 0 || config_jobs_check(s, e) < 0)
         return e->code;
     if (s->bootstrap_expect == 1 && s->non_voting_server)
         return err_set(

@@ -18,8 +18,10 @@ struct state_txn;
 #define CONTROLLERS(X)                                                                             \
     X(alarm)                                                                                       \
     X(debts)                                                                                       \
-    X(evals) X(alive) X(gc) X(drainer) X(periodic) X(deploy) X(replicate) X(keyring) X(lock)       \
-        X(lend) X(borrow)
+    X(defaults)                                                                                    \
+    X(evals)                                                                                       \
+    X(alive) X(gc) X(drainer) X(periodic) X(deploy) X(replicate) X(keyring) X(lock) X(lend)        \
+        X(borrow)
 
 /* A controller's functions; NULL: it has none. */
 struct controller {

@@ -13,8 +13,9 @@
 #include "common/mem.h"
 #include "common/uuid.h"
 #include "server/call/method.h"
+#include "server/rpc/job_admit.h"
 
-enum { PRIORITY_MIN = 1, PRIORITY_MAX = 100 };
+enum { PRIORITY_MIN = 1 };
 
 /* Go's %v of a list. */
 static const char *
@@ -54,9 +55,11 @@ check_meta(const void *ctx, const struct job_dispatch_request *req,
 }
 
 static int
-check_request(const void *ctx, const struct job_dispatch_request *req, const struct job *j,
+check_request(const struct write *w, const struct job_dispatch_request *req, const struct job *j,
               struct err *e)
 {
+    const void *ctx = w->ctx;
+    const int64_t priority_max = job_limits_of(w).max_priority;
     const struct parameterized_job_config *p = j->parameterized_job;
 
     if (str_eq(p->payload, "required") && req->payload.n == 0)
@@ -69,9 +72,9 @@ check_request(const void *ctx, const struct job_dispatch_request *req, const str
                        DISPATCH_PAYLOAD_MAX);
     if (check_meta(ctx, req, p, e) < 0)
         return e->code;
-    if (req->priority != 0 && (req->priority < PRIORITY_MIN || req->priority > PRIORITY_MAX))
-        return err_set(e, -ERR_INTERNAL, "dispatch job priority must be between [%d, %d]",
-                       PRIORITY_MIN, PRIORITY_MAX);
+    if (req->priority != 0 && (req->priority < PRIORITY_MIN || req->priority > priority_max))
+        return err_set(e, -ERR_INTERNAL, "dispatch job priority must be between [%d, %" PRId64 "]",
+                       PRIORITY_MIN, priority_max);
     if (strlen(j->id) + strlen(str_or(req->id_prefix_template, "")) > JOB_DISPATCH_ID_MAX)
         return err_set(e, -ERR_INVALID,
                        "the id of the job and IdPrefixTemplate are longer than %d bytes",
@@ -134,7 +137,7 @@ prepare_dispatch(struct write *w, struct state_txn *t, struct err *e)
     char some[UUID_TEXT];
     struct job *j = template_of(w, t, req->job_id, e);
 
-    if (j == NULL || check_request(w->ctx, req, j, e) < 0 || check_child(w->ctx, req, j, e) < 0)
+    if (j == NULL || check_request(w, req, j, e) < 0 || check_child(w->ctx, req, j, e) < 0)
         return e->code;
     int64_t now = env_wall_ns(env);
     const char *prefix = str_or(req->id_prefix_template, "");

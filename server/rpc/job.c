@@ -7,6 +7,7 @@
  * What must hold when the entry is applied is decided there (server/fsm/job_put.c). What a job must
  * be to be taken is in job_admit.c.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "api/children.h"
@@ -87,8 +88,10 @@ job_registered(struct write *w, uint64_t index, struct fsm_result *res)
 }
 
 static int
-check_registration(const struct admitted *a, const struct job_register_request *req, struct err *e)
+check_registration(const struct write *w, const struct admitted *a,
+                   const struct job_register_request *req, struct err *e)
 {
+    const int64_t most = job_limits_of(w).max_priority;
     if (a->cfg->reject_job_registration)
         return err_set(e, -ERR_FORBIDDEN,
                        "Job registration, dispatch, and scale are disabled by the "
@@ -96,9 +99,9 @@ check_registration(const struct admitted *a, const struct job_register_request *
     /* early: it is decided when the entry is applied */
     if (children_may_become(a->old, a->job, e) < 0)
         return e->code;
-    if (req->eval_priority < 0 || req->eval_priority > 100)
-        return err_set(e, -ERR_INVALID, "EvalPriority %lld is outside 1..100",
-                       (long long)req->eval_priority);
+    if (req->eval_priority < 0 || req->eval_priority > most)
+        return err_set(e, -ERR_INVALID, "EvalPriority %" PRId64 " is outside 1..%" PRId64,
+                       req->eval_priority, most);
     return 0;
 }
 
@@ -108,7 +111,7 @@ prepare_registration(struct write *w, struct state_txn *t, const struct job_regi
 {
     struct admitted a;
 
-    if (job_admit_or_refuse(w, t, req->job, &a, e) < 0 || check_registration(&a, req, e) < 0)
+    if (job_admit_or_refuse(w, t, req->job, &a, e) < 0 || check_registration(w, &a, req, e) < 0)
         return e->code;
     ASSERT(a.job != NULL);
     job_preserve(w->ctx, a.job, a.old, req);

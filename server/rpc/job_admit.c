@@ -96,12 +96,26 @@ check_templates(void *ctx, const struct task_group *g, const struct task *task,
     }
 }
 
+struct job_limits
+job_limits_of(const struct write *w)
+{
+    const struct agent_server *s = server_cfg(w->s)->agent;
+    struct job_limits ret = {100, 50000, false};
+
+    if (s == NULL)
+        return ret;
+    ret.max_priority = s->job_max_priority;
+    ret.max_count = s->job_max_count.v == 0 ? -1 : s->job_max_count.v;
+    return ret;
+}
+
 void
 job_admit(struct write *w, struct state_txn *t, const struct job *job, struct admitted *a)
 {
     void *ctx = w->ctx;
     const struct scheduler_configuration *cfg = state_scheduler_config(t, ctx);
-    struct job_limits limits;
+    const struct agent_server *server = server_cfg(w->s)->agent;
+    struct job_limits limits = job_limits_of(w);
 
     *a = (struct admitted){.cfg = cfg};
     a->job = codec_clone(ctx, &type_job, job);
@@ -109,6 +123,8 @@ job_admit(struct write *w, struct state_txn *t, const struct job *job, struct ad
     a->job->namespace = w->ns;
     const struct namespace *ns = state_namespace(t, ctx, a->job->namespace);
     namespace_defaults(ns, a->job);
+    if (server != NULL && a->job->priority.v == 0)
+        a->job->priority = (struct opt_i64){true, server->job_default_priority};
     job_canonicalize(ctx, a->job);
     job_imply_constraints(ctx, a->job);
     limits.memory_oversubscription =

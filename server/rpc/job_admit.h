@@ -6,6 +6,7 @@
 #ifndef PADDOCK_SERVER_RPC_JOB_ADMIT_H
 #define PADDOCK_SERVER_RPC_JOB_ADMIT_H
 
+#include "api/validate.h"
 #include "server/call/method.h"
 
 /* The job in canonical form, and everything that is wrong with it. */
@@ -17,6 +18,8 @@ struct admitted {
     struct str_list unsupported; /* fields without effect in this release, by their places */
 };
 
+/* Returns what the configuration of this server allows. */
+struct job_limits job_limits_of(const struct write *w);
 void job_admit(struct write *w, struct state_txn *t, const struct job *job, struct admitted *a);
 /* -ERR_INVALID or -ERR_UNSUPPORTED with all errors: the job may be neither registered nor planned.
  */
