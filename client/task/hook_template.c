@@ -19,6 +19,7 @@
 #include "client/task/helper.h"
 #include "client/task/hook_template.h"
 #include "client/task/launch.h"
+#include "client/turn.h"
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/duration.h"
@@ -637,6 +638,8 @@ hook_template_poststart(struct task_runner *tr)
     if (tr->task->templates.n == 0 || tr->sm.t->phase != TASK_RUNNING)
         return;
     struct template_hook *h = template_hook_of(tr);
+    if (turn_is_granted(h->turn))
+        turn_end(TAKE(h->turn));
     if (h->ready) {
         bool fresh = h->fresh;
         h->fresh = false;
@@ -664,6 +667,8 @@ hook_template_stop(struct task_runner *tr)
     timer_stop(TAKE(h->splay));
     timer_stop(TAKE(h->tell));
     timer_stop(TAKE(h->patience));
+    if (!turn_is_granted(h->turn) || tr->ar->stopped || tr->sm.t->phase == TASK_DEAD)
+        turn_end(TAKE(h->turn));
     h->began_ns = 0;
     h->ready = h->fresh = false;
     for (size_t i = 0; i < h->n; i++) {

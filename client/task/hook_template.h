@@ -28,6 +28,7 @@ struct template_hook { /* a talloc context */
     struct helper *helper;
     struct timer *timer; /* of the next template that is due */
     struct timer *splay; /* until change_mode is done */
+    struct turn *turn;   /* of a restart that is wanted, or under way; NULL: none */
     struct timer *tell;  /* until an event tells what is missing */
     struct timer *patience; /* until the start is given up for what is missing */
     int64_t began_ns;       /* monotonic: when that start began to be waited for; 0: none is */

@@ -2,9 +2,11 @@
  *
  * The change_mode of templates whose file is another one: signals, scripts, a restart.
  */
+#include "api/terms.h"
 #include "client/task/command.h"
 #include "client/task/handle.h"
 #include "client/task/hook_template.h"
+#include "client/turn.h"
 #include "common/clock.h"
 #include "common/duration.h"
 #include "common/mem.h"
@@ -99,16 +101,21 @@ template_script(struct template_hook *h, size_t i)
                                c->command, script_args(tmp, c), e.text));
 }
 
-/* A restart goes before all else; each signal is sent once. */
-static void
-on_splay(void *arg)
+static bool
+template_restarts(const struct template_hook *h)
 {
-    struct template_hook *h = arg;
-    struct task_runner *tr = h->tr;
     bool restart = false;
-    h->splay = NULL;
     for (size_t i = 0; i < h->n; i++)
         restart = restart || (h->v[i].changed && str_eq(template_of(h, i)->change_mode, "restart"));
+    return restart;
+}
+
+/* A restart goes before all else; each signal is sent once. */
+static void
+template_do(struct template_hook *h)
+{
+    struct task_runner *tr = h->tr;
+    bool restart = template_restarts(h);
     for (size_t i = 0; i < h->n; i++) {
         const struct template *t = template_of(h, i);
         bool seen = !h->v[i].changed || !str_eq(t->change_mode, "signal");
@@ -127,6 +134,35 @@ on_splay(void *arg)
     if (restart)
         tr->act(tr, task_sm_restart(&tr->sm, clock_civil_ns(),
                                     "Template with change_mode restart re-rendered"));
+}
+
+/* Says whether allocations of the group wait for their turns. */
+static bool
+turn_needed(const struct task_runner *tr)
+{
+    const struct task_group *g = tr->ar->tg;
+    const struct job *j = tr->ar->rec->alloc->job;
+    const struct update_strategy *u = g != NULL ? g->update : NULL;
+    if (u == NULL || u->max_parallel.v <= 0)
+        return false;
+    return !str_eq(j->type, JOB_SERVICE) || g->count.v > u->max_parallel.v;
+}
+
+static void
+on_turn(void *arg)
+{
+    template_do(arg);
+}
+
+static void
+on_splay(void *arg)
+{
+    struct template_hook *h = arg;
+    h->splay = NULL;
+    if (!template_restarts(h) || !turn_needed(h->tr) || turn_is_granted(h->turn))
+        template_do(h);
+    else if (h->turn == NULL)
+        h->turn = turn_ask(h->tr->ar, h->tr->sm.t->name, on_turn, h);
 }
 
 void

@@ -20,7 +20,8 @@ struct state_txn;
     X(debts)                                                                                       \
     X(defaults)                                                                                    \
     X(evals)                                                                                       \
-    X(alive) X(gc) X(drainer) X(periodic) X(deploy) X(replicate) X(keyring) X(lock) X(lend)        \
+    X(alive)                                                                                       \
+    X(gc) X(drainer) X(periodic) X(deploy) X(replicate) X(keyring) X(lock) X(turns) X(lend)        \
         X(borrow)
 
 /* A controller's functions; NULL: it has none. */

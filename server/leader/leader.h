@@ -41,6 +41,11 @@ void leader_node_gone(struct leader *l, const char *node_id);
 /* Renews the lock of a variable as it is stored. -ERR_CONFLICT: it is another one by now, or dead.
  */
 int leader_lock_renew(struct leader *l, const struct sealed_variable *v);
+/* Says whether a task may restart because of a template, as far as max_parallel of its group lets,
+ * and notes its turn until the task says `over`, healthy_deadline has passed or the allocation has
+ * ended. `a` has its job. */
+bool leader_turn(struct leader *l, struct state_txn *t, const struct allocation *a,
+                 const struct alloc_turn_request *q);
 /* Counts what waits here, as of the last turn of the core; all 0 when this server does not lead. */
 void leader_figures(struct leader *l, struct server_figures *ret);
 /* Returns what the workers of this server do; owned by ctx. */

@@ -547,7 +547,7 @@ START_TEST(a_node_proves_itself_in_each_call)
         if (m->id != RPC_NODE_REGISTER)
             node_refused(w, m->id, req, &nobody, -ERR_NOT_FOUND);
     }
-    ck_assert_uint_eq(of_nodes, 13);
+    ck_assert_uint_eq(of_nodes, 14);
 
     /* the allocation of one node is not the other's to read */
     const char *id = allocs_of(w, "web")->allocations.v[0]->id;
