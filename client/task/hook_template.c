@@ -354,8 +354,12 @@ template_whole(struct template_hook *h)
         template_apply(h);
         return;
     }
-    for (size_t i = 0; i < h->n; i++)
+    int64_t now = clock_mono_ns();
+    for (size_t i = 0; i < h->n; i++) {
         h->v[i].changed = false;
+        if (h->v[i].at_ns > 0) /* meanwhile there is news: that of a task that runs, which waits */
+            template_due(h, i, now);
+    }
     h->fresh = true;
     tr->up->go_on(tr);
 }
