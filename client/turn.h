@@ -2,7 +2,7 @@
  *
  * A task's turn to restart because a template of it has changed: of a group as many allocations
  * restart at a time as its update block lets (max_parallel), whichever nodes they are on. The
- * leader of the servers gives turns (server/leader/turns.c); while none is reached, the task runs
+ * leader gives turns (server/leader/vars/turns.c); while none is reached, the task runs
  * on as it is.
  */
 #ifndef PADDOCK_CLIENT_TURN_H
