@@ -267,7 +267,7 @@ introduction_run(struct read *r, struct state_txn *t, struct err *e)
     const struct introduction_request *q = r->req;
     const struct server_config *cfg = server_cfg(r->s);
     const char *pool = str_or(q->node_pool, POOL_DEFAULT);
-    int64_t now = env_wall_ns(server_env(r->s)) / NS_PER_S, ttl;
+    int64_t now = env_wall_ns(server_env(r->s)) / NS_PER_S, ttl = 0;
     char id[UUID_TEXT];
 
     if (codec_check(&type_introduction_request, q, e) < 0 || pool_check_name(pool, e) < 0 ||

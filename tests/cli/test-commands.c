@@ -138,7 +138,8 @@ START_TEST(commands_of_nomad_that_are_not_here)
     } rows[] = {
         {"plugin", "status",
          "paddock: \"plugin\" is a command of Nomad that is not in Paddock " PACKAGE_VERSION},
-        {"operator", "debug", "\"operator debug\" is a command of Nomad that is not in"},
+        {"operator", "utilization",
+         "\"operator utilization\" is a command of Nomad that is not in"},
         {"job", "statsu", "there is no command \"job statsu\", did you mean \"job status\"?"},
         {"jbo", NULL, "there is no command \"jbo\", did you mean \"job\"?"},
         {"-address=X", NULL, "options go after the command: paddock <command> -address=X ..."},
