@@ -44,12 +44,14 @@ turns_count(struct leader *l, struct state_txn *t, const char *group, const char
             talloc_free(x);
             continue;
         }
-        bool counted = !str_eq(x->group, group);
-        *own = *own || str_eq(x->alloc, alloc);
-        for (const struct turn *y = l->turns->all; y != x; y = y->next)
-            counted = counted || str_eq(y->alloc, x->alloc); /* by another task of it */
-        n += !counted && !str_eq(x->alloc, alloc);
         at = &x->next;
+        *own = *own || str_eq(x->alloc, alloc);
+        if (!str_eq(x->group, group) || str_eq(x->alloc, alloc))
+            continue;
+        const struct turn *y = l->turns->all;
+        while (y != x && !str_eq(y->alloc, x->alloc))
+            y = y->next;
+        n += y == x; /* else it is counted by another task of it */
     }
     return n;
 }
