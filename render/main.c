@@ -16,6 +16,7 @@
 #include "api/artifact/artifact.h"
 #include "common/buf.h"
 #include "common/fd.h"
+#include "common/hash.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "isolation/launch/helper.h"
@@ -256,6 +257,7 @@ render_one(struct render *r, struct err *e)
                                   .uid = t->uid.set ? t->uid.v : -1,
                                   .gid = t->gid.set ? t->gid.v : -1};
     rc = output_write(&w, SLICE(out.data, out.len), &x->changed, e);
+    x->digest = rc == 0 ? (int64_t)(hash_bytes(out.data, out.len) | 1) : 0;
     return rc == 0 ? take_env(r, SLICE(out.data, out.len), e) : rc;
 }
 

@@ -312,6 +312,15 @@ template_retry(struct template_hook *h, const struct err *e)
     h->timer = timer_start(tr->ar->g->loop, ms, on_again, h);
 }
 
+/* Says whether the text, whoever has put it in its place, is another one than the task knows. */
+static bool
+template_is_news(const struct template_hook *h, const struct render_result *x)
+{
+    const struct client_task *t = h->tr->sm.t;
+    int64_t known = t->told.n == h->n ? t->told.v[x->index] : 0;
+    return known != 0 && x->digest != 0 && x->digest != known;
+}
+
 /* Returns whether all that was asked for is there. */
 static bool
 template_take(struct template_hook *h, const struct render_report *r)
@@ -321,8 +330,10 @@ template_take(struct template_hook *h, const struct render_report *r)
         const struct render_result *x = r->results.v[i];
         if (x->index < 0 || (size_t)x->index >= h->n)
             continue;
-        h->v[x->index].waits = x->waits && !x->kept;
-        h->v[x->index].changed = h->v[x->index].changed || x->changed;
+        struct template_state *s = &h->v[x->index];
+        s->waits = x->waits && !x->kept;
+        s->digest = x->digest != 0 ? x->digest : s->digest;
+        s->changed = s->changed || x->changed || template_is_news(h, x);
     }
     for (size_t i = 0; i < h->n; i++) {
         whole = whole && !h->v[i].waits;
@@ -357,6 +368,7 @@ template_whole(struct template_hook *h)
     int64_t now = clock_mono_ns();
     for (size_t i = 0; i < h->n; i++) {
         h->v[i].changed = false;
+        template_know(h, i);
         if (h->v[i].at_ns > 0) /* meanwhile there is news: that of a task that runs, which waits */
             template_due(h, i, now);
     }

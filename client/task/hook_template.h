@@ -17,6 +17,7 @@ struct template_state {
     int64_t at_ns;    /* ... and when that is done; 0: it is not to be */
     bool waits;       /* for an answer, and there is no file that stands in */
     bool changed;     /* its file, since the task started; change_mode is to be done */
+    int64_t digest;   /* of its text as it was rendered last; 0: not known */
 };
 
 struct template_hook { /* a talloc context */
@@ -45,6 +46,9 @@ template_of(const struct template_hook *h, size_t i)
     return h->tr->task->templates.v[i];
 }
 
+/* Notes in the record of the task that the last text of the i-th template is known to it. A text
+ * that was rendered and not told, when renderer or agent were killed, differs from the record. */
+void template_know(struct template_hook *h, size_t i);
 /* Does what change_mode says of the files that have changed, after a splay. */
 void template_apply(struct template_hook *h);
 /* Runs the change_script of the i-th template; the task may end by it. */

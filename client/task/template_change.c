@@ -101,6 +101,18 @@ template_script(struct template_hook *h, size_t i)
                                c->command, script_args(tmp, c), e.text));
 }
 
+void
+template_know(struct template_hook *h, size_t i)
+{
+    struct client_task *t = h->tr->sm.t;
+    if (t->told.n != h->n) {
+        mem_free(t->told.v);
+        t->told.v = mem_array(t, int64_t, h->n);
+        t->told.n = h->n;
+    }
+    t->told.v[i] = h->v[i].digest;
+}
+
 static bool
 template_restarts(const struct template_hook *h)
 {
@@ -116,6 +128,9 @@ template_do(struct template_hook *h)
 {
     struct task_runner *tr = h->tr;
     bool restart = template_restarts(h);
+    for (size_t i = 0; i < h->n && !restart; i++) /* a start says so itself */
+        if (h->v[i].changed)
+            template_know(h, i);
     for (size_t i = 0; i < h->n; i++) {
         const struct template *t = template_of(h, i);
         bool seen = !h->v[i].changed || !str_eq(t->change_mode, "signal");
@@ -171,8 +186,10 @@ template_apply(struct template_hook *h)
     int64_t splay = -1;
     for (size_t i = 0; i < h->n; i++) {
         const struct template *t = template_of(h, i);
-        if (h->v[i].changed && str_eq(t->change_mode, "noop"))
+        if (h->v[i].changed && str_eq(t->change_mode, "noop")) {
             h->v[i].changed = false;
+            template_know(h, i);
+        }
         if (h->v[i].changed && t->splay.v > splay)
             splay = t->splay.v;
     }
