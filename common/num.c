@@ -83,19 +83,14 @@ num_parse_size(const char *s, int64_t *ret)
         const char *unit;
         int64_t bytes;
     } units[] = {{"", 1},
-                 {"B", 1},
-                 {"K", 1 << 10},
-                 {"KB", 1000},
-                 {"KiB", 1 << 10},
-                 {"M", 1 << 20},
-                 {"MB", 1000000},
-                 {"MiB", 1 << 20},
-                 {"G", 1 << 30},
-                 {"GB", 1000000000},
-                 {"GiB", 1 << 30},
-                 {"T", INT64_C(1) << 40},
-                 {"TB", INT64_C(1000000000000)},
-                 {"TiB", INT64_C(1) << 40}};
+                 {"K", 1000},
+                 {"M", 1000000},
+                 {"G", 1000000000},
+                 {"T", INT64_C(1000000000000)},
+                 {"Ki", 1 << 10},
+                 {"Mi", 1 << 20},
+                 {"Gi", 1 << 30},
+                 {"Ti", INT64_C(1) << 40}};
     char number[32];
     double v = 0;
     size_t n = strspn(s, "0123456789.");
@@ -104,8 +99,10 @@ num_parse_size(const char *s, int64_t *ret)
     (void)snprintf(number, sizeof(number), "%.*s", (int)n, s);
     int r = num_parse_f64(number, &v);
     s += n + strspn(s + n, " ");
+    n = strlen(s);
+    n -= n > 0 && (s[n - 1] == 'B' || s[n - 1] == 'b');
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(units); i++) {
-        if (strcasecmp(s, units[i].unit) != 0)
+        if (n != strlen(units[i].unit) || strncasecmp(s, units[i].unit, n) != 0)
             continue;
         v *= (double)units[i].bytes;
         if (v > 9e18)

@@ -14,7 +14,8 @@ int num_parse_u64(const char *s, uint64_t *ret);
 int num_parse_f64(const char *s, double *ret); /* locale-free; no inf, no nan */
 int num_parse_bool(const char *s, bool *ret);  /* Go: 1 t T TRUE true True 0 f … */
 
-/* Bytes: "10GiB", "500 MB", "1.5 T" (a power of 1024 as in Nomad), "1024"; none is negative. */
+/* Reads bytes: "10GiB" and "10 Gi" are powers of 1024, "500MB" and "500m" of 1000, as in Nomad;
+ * "1024". None is negative. */
 int num_parse_size(const char *s, int64_t *ret);
 
 #define SIZE_TEXT 32

@@ -431,23 +431,9 @@ artifact_supported(const struct artifact_source *s, struct err *e)
 int
 artifact_size(const char *text, int64_t *ret, struct err *e)
 {
-    static const char letters[] = "KMGT";
-    int64_t v = 0, times = 1;
-    const char *p = text;
-    bool any = false, fits = true;
-    for (; *p >= '0' && *p <= '9'; p++, any = true)
-        fits = fits && !__builtin_mul_overflow(v, 10, &v) &&
-               !__builtin_add_overflow(v, *p - '0', &v);
-    p += *p == ' ';
-    const char *unit = *p != '\0' ? strchr(letters, toupper((unsigned char)*p)) : NULL;
-    if (unit != NULL) {
-        bool binary = p[1] == 'i';
-        for (const char *l = letters; l <= unit; l++)
-            times *= binary ? 1024 : 1000;
-        p += binary ? 2 : 1;
-    }
-    p += *p == 'B' || *p == 'b';
-    if (!any || !fits || *p != '\0' || __builtin_mul_overflow(v, times, &v))
+    int64_t v = 0;
+
+    if (num_parse_size(text, &v) < 0)
         return err_set(e, -ERR_INVALID, "\"%.32s\" is no size such as 100GB or 512MiB", text);
     *ret = v > 0 ? v : INT64_MAX;
     return 0;
