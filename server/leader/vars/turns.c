@@ -21,25 +21,25 @@ struct turns {
     struct turn *all;
 };
 
-/* It has lasted too long, or nothing of its allocation runs any more. */
+/* Says whether nothing of its allocation runs any more. */
 static bool
-turn_is_stale(const struct leader *l, struct state_txn *t, const struct turn *x)
+turn_is_stale(struct state_txn *t, const struct turn *x)
 {
     auto_mem void *tmp = mem_ctx("turn");
     const struct allocation *a = state_alloc(t, tmp, x->alloc);
 
-    return env_mono_ms(l->env) >= x->until_ms || a == NULL || alloc_client_terminal(a);
+    return a == NULL || alloc_client_terminal(a);
 }
 
 /* Returns how many other allocations of the group restart; *own: this one does already. */
 static int64_t
 turns_count(struct leader *l, struct state_txn *t, const char *group, const char *alloc, bool *own)
 {
-    int64_t n = 0;
+    int64_t n = 0, now = env_mono_ms(l->env);
 
     for (struct turn **at = &l->turns->all; *at != NULL;) {
         struct turn *x = *at;
-        if (str_eq(x->group, group) && turn_is_stale(l, t, x)) {
+        if (now >= x->until_ms || (str_eq(x->group, group) && turn_is_stale(t, x))) {
             *at = x->next;
             talloc_free(x);
             continue;

@@ -7,17 +7,6 @@
 #include "server/call/method.h"
 #include "server/leader/leader.h"
 
-static bool
-has_task(const struct allocation *a, const char *task)
-{
-    const struct task_group *g = job_group(a->job, a->task_group);
-
-    for (size_t i = 0; g != NULL && i < g->tasks.n; i++)
-        if (str_eq(g->tasks.v[i]->name, task))
-            return true;
-    return false;
-}
-
 static int
 prepare_turn(struct write *w, struct state_txn *t, struct err *e)
 {
@@ -29,7 +18,8 @@ prepare_turn(struct write *w, struct state_txn *t, struct err *e)
         return e->code;
     if (a == NULL || !str_eq(a->node_id, w->node->id))
         return err_set(e, -ERR_FORBIDDEN, "Permission denied");
-    if (state_alloc_job(t, a) == NULL || !has_task(a, str_or(q->task, "")))
+    if (state_alloc_job(t, a) == NULL ||
+        group_task(job_group(a->job, a->task_group), str_or(q->task, "")) == NULL)
         return err_set(e, -ERR_NOT_FOUND, "allocation \"%s\" has no such task", a->id);
     resp->granted = leader_turn(server_leader(w->s), t, a, q);
     w->resp = resp;
