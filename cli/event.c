@@ -15,14 +15,6 @@ struct event_follow {
     struct buf line; /* that has not ended yet */
 };
 
-static const char *
-event_text(const struct value *v, const char *key)
-{
-    const struct value *x = v != NULL && v->kind == VALUE_MAP ? value_get(v, key) : NULL;
-
-    return x != NULL && x->kind == VALUE_STRING ? x->str.s : "";
-}
-
 /* Returns the object of a payload, its first member; NULL: there is none. */
 static const struct value *
 event_object(const struct stream_event *ev)
@@ -37,8 +29,9 @@ static const char *
 event_words(struct cmd *c, const struct stream_event *ev)
 {
     const struct value *o = event_object(ev);
-    const char *status = event_text(o, str_eq(ev->topic, "Allocation") ? "ClientStatus" : "Status");
-    const char *job = event_text(o, "JobID"), *name = event_text(o, "Name");
+    const char *status =
+        value_get_str(o, str_eq(ev->topic, "Allocation") ? "ClientStatus" : "Status");
+    const char *job = value_get_str(o, "JobID"), *name = value_get_str(o, "Name");
     const char *of = !str_empty(job) ? job : str_eq(ev->topic, "Node") ? name : "";
 
     return mem_printf(c, "%s%s%s", of, *of && *status ? " " : "", status);

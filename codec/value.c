@@ -121,6 +121,13 @@ value_get(const struct value *map, const char *key)
     return p ? p->v : NULL;
 }
 
+const char *
+value_get_str(const struct value *map, const char *key)
+{
+    const struct value *v = value_get(map, key);
+    return v != NULL && v->kind == VALUE_STRING ? v->str.s : "";
+}
+
 static int
 number_compare(const struct value *a, const struct value *b)
 {

@@ -68,6 +68,8 @@ void value_list_add(struct value *list, struct value *child);
 void value_map_set(struct value *map, const char *key, struct value *child);
 /* NULL when absent or `map` is not a map. */
 struct value *value_get(const struct value *map, const char *key);
+/* Returns a text of the map, "" where there is none. */
+const char *value_get_str(const struct value *map, const char *key);
 struct value *value_clone(const void *ctx, const struct value *v);
 /* Maps compare as sets of pairs; 1 and 1.0 are equal. NULL equals VALUE_NULL. */
 bool value_equal(const struct value *a, const struct value *b);

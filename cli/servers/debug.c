@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -23,13 +22,14 @@
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/duration.h"
+#include "common/fd.h"
 #include "common/num.h"
 
 enum {
-    DEBUG_NODES = 10,        /* whose logs are followed, unless -max-nodes says otherwise */
-    DEBUG_FOLLOWED_MAX = 64, /* servers and nodes */
+    DEBUG_NODES = 10, /* whose logs are followed, unless -max-nodes says otherwise */
+    DEBUG_NODES_MAX = 50,
+    DEBUG_FOLLOWED_MAX = 64, /* nodes, servers and events */
     DEBUG_INTERVALS_MAX = 1000,
-    DEBUG_OPEN_FILES = 16, /* of the walk that removes the directory */
 };
 
 struct debug {
@@ -77,8 +77,10 @@ debug_create(struct debug *d, const char *file)
 
     for (char *p = path + strlen(d->dir) + 1; (p = strchr(p, '/')) != NULL; *p++ = '/') {
         *p = '\0';
-        if (mkdir(path, 0700) < 0 && errno != EEXIST)
-            break;
+        if (mkdir(path, 0700) < 0 && errno != EEXIST) {
+            cmd_fail(d->c, "Error making %s: %s", path, err_name(-errno));
+            return NULL;
+        }
     }
     FILE *f = fopen(path, "we");
     if (f == NULL)
@@ -183,14 +185,6 @@ debug_log(struct debug *d, const char *kind, const char *key, const char *id)
                             "true", NULL));
 }
 
-static const char *
-debug_text(const struct value *v, const char *key)
-{
-    const struct value *x = v != NULL && v->kind == VALUE_MAP ? value_get(v, key) : NULL;
-
-    return x != NULL && x->kind == VALUE_STRING ? x->str.s : "";
-}
-
 /* Says whether an id or name begins with one of "a,b", or that is "all". */
 static bool
 debug_chosen(const char *list, const char *id, const char *name)
@@ -206,18 +200,14 @@ debug_chosen(const char *list, const char *id, const char *name)
 
 /* Follows the logs of the servers that are alive, and returns how many. */
 static size_t
-debug_servers(struct debug *d)
+debug_servers(struct debug *d, const struct value *members)
 {
-    struct value *v = NULL;
-    struct err e = ERR_INIT;
+    const struct value *l = value_get(members, "Members");
     size_t n = 0;
 
-    if (api_get_value(d->c, api_target(d->c, "/v1/agent/members", NULL), &v, &e) < 0)
-        return 0;
-    const struct value *l = value_get(v, "Members");
     for (size_t i = 0; l != NULL && l->kind == VALUE_LIST && i < l->list.n; i++) {
-        const char *name = debug_text(l->list.v[i], "Name");
-        if (!str_eq(debug_text(l->list.v[i], "Status"), "alive") ||
+        const char *name = value_get_str(l->list.v[i], "Name");
+        if (!str_eq(value_get_str(l->list.v[i], "Status"), "alive") ||
             !debug_chosen(d->servers, name, name))
             continue;
         debug_log(d, "server", "server_id", name);
@@ -240,11 +230,11 @@ debug_nodes(struct debug *d)
         return 0;
     for (size_t i = 0; i < l->list.n && (int64_t)n < d->max_nodes; i++) {
         const struct value *v = l->list.v[i];
-        if (!str_eq(debug_text(v, "Status"), "ready") ||
-            !debug_chosen(d->nodes, debug_text(v, "ID"), debug_text(v, "Name")) ||
-            (d->class != NULL && !str_eq(d->class, debug_text(v, "NodeClass"))))
+        if (!str_eq(value_get_str(v, "Status"), "ready") ||
+            !debug_chosen(d->nodes, value_get_str(v, "ID"), value_get_str(v, "Name")) ||
+            (d->class != NULL && !str_eq(d->class, value_get_str(v, "NodeClass"))))
             continue;
-        debug_log(d, "client", "node_id", debug_text(v, "ID"));
+        debug_log(d, "client", "node_id", value_get_str(v, "ID"));
         n++;
     }
     return n;
@@ -276,12 +266,12 @@ static void
 debug_state(struct debug *d, int64_t n)
 {
     static const struct debug_file each[] = {
-        {"jobs", "/v1/jobs?namespace=*"},
-        {"allocations", "/v1/allocations?namespace=*"},
-        {"evaluations", "/v1/evaluations?namespace=*"},
-        {"deployments", "/v1/deployments?namespace=*"},
+        {"jobs", "/v1/jobs"},
+        {"allocations", "/v1/allocations"},
+        {"evaluations", "/v1/evaluations"},
+        {"deployments", "/v1/deployments"},
         {"nodes", "/v1/nodes"},
-        {"volumes", "/v1/volumes?type=host&namespace=*"},
+        {"volumes", "/v1/volumes?type=host"},
         {"metrics", "/v1/metrics"},
         {"operator-raft", "/v1/operator/raft/configuration"},
         {"operator-scheduler", "/v1/operator/scheduler/configuration"},
@@ -331,14 +321,6 @@ debug_index(struct debug *d)
     fclose(f);
 }
 
-static int
-debug_remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st, (void)type, (void)at;
-    (void)remove(path);
-    return 0;
-}
-
 /* Packs the directory by tar(1) and removes it; the exit code. */
 static int
 debug_pack(struct debug *d)
@@ -357,7 +339,7 @@ debug_pack(struct debug *d)
     if (pid < 0 || status != 0)
         return cmd_fail(d->c, "Error creating archive %s: tar(1) failed; the files are in %s", to,
                         d->dir);
-    (void)nftw(parent, debug_remove_one, DEBUG_OPEN_FILES, FTW_DEPTH | FTW_PHYS);
+    (void)dir_remove(AT_FDCWD, parent, NULL);
     cmd_say(d->c, "Created debug archive: %s", to);
     return 0;
 }
@@ -394,8 +376,9 @@ debug_check(struct debug *d)
                        "duration");
     else if (d->duration / d->interval > DEBUG_INTERVALS_MAX)
         cmd_fail(d->c, "Error parsing interval: %d of them at most", DEBUG_INTERVALS_MAX);
-    else if (d->max_nodes < 0 || d->index < 0)
-        cmd_fail(d->c, "Error parsing options: -max-nodes and -event-index are not negative");
+    else if (d->max_nodes < 0 || d->max_nodes > DEBUG_NODES_MAX || d->index < 0)
+        cmd_fail(d->c, "Error parsing options: -max-nodes is 0 to %d, -event-index not negative",
+                 DEBUG_NODES_MAX);
     else
         return true;
     return false;
@@ -431,14 +414,21 @@ cmd_operator_debug(struct cmd *c)
     int rc;
     if (!cmd_parse(c, opts, &(struct cmd_args){.client = true}, &rc))
         return rc;
+    struct value *members = NULL;
+    struct err e = ERR_INIT;
     (void)umask(077);
-    if (!debug_check(&d) || !debug_make_dir(&d))
+    if (!debug_check(&d))
+        return 1;
+    if (api_get_value(c, api_target(c, "/v1/agent/members", NULL), &members, &e) < 0)
+        return cmd_fail(c, "Error querying the servers: %s", e.text);
+    c->namespace = "*"; /* of all lists */
+    if (!debug_make_dir(&d))
         return 1;
     struct sigaction sa = {.sa_handler = debug_on_signal};
     (void)sigaction(SIGINT, &sa, NULL);
     (void)sigaction(SIGTERM, &sa, NULL);
     debug_cluster(&d);
-    size_t servers = debug_servers(&d), nodes = debug_nodes(&d);
+    size_t servers = debug_servers(&d, members), nodes = debug_nodes(&d);
     char text[DURATION_TEXT];
     cmd_say(c, "Starting debugger: %zu servers, %zu clients, %s", servers, nodes,
             duration_format(d.duration, text));
