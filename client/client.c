@@ -571,7 +571,7 @@ is_ending(const struct alloc_runner *ar)
         killed = killed || (task_sm_live(m->t) && m->t->kill);
         over = over && (m->cfg.role == ROLE_POSTSTOP || !task_sm_live(m->t));
     }
-    return ar->a.rec->stopping || killed || over;
+    return ar->a.rec->stopping || ar->a.rec->overdue || killed || over;
 }
 
 void

@@ -36,7 +36,7 @@ int config_audit_check(const struct agent_audit *a, struct err *e);
 /* Checks the block ui; NULL: there is none. */
 int config_ui_check(const struct agent_ui *ui, struct err *e);
 
-/* Values of a server that bind jobs. */
+/* Checks the values of a server that bind jobs. */
 int config_jobs_check(const struct agent_server *s, struct err *e);
 int config_check(const void *ctx, struct agent_config *c, struct str_list *warnings, struct err *e);
 

@@ -4,9 +4,9 @@
  * (paddock-fetch), which puts it into its place whole. Once: what the task makes of them stays over
  * its restarts. An agent that starts again fetches what was not all there, again.
  *
- * Those of the group come before: the task that is there first fetches them, and the others wait
- * for it. When it is stopped the next one goes on in its place; when it fails they fail, too, and
- * each is tried again by its own restart policy.
+ * The artifacts of the group come before: the task that is there first fetches them, the others
+ * wait for it. When it is stopped the next one goes on in its place; when it fails they fail, too,
+ * and each is tried again by its own restart policy.
  */
 #include <stdio.h>
 #include <string.h>

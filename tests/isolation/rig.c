@@ -275,6 +275,26 @@ rig_wait(struct rig *r, struct got *g)
     ck_assert(g->done);
 }
 
+int
+got_expect(struct got *g, const char *why)
+{
+    int code = g->err.code;
+    ck_assert_msg(why == NULL ? code == 0 : code != 0 && strstr(g->err.text, why) != NULL, "%s",
+                  g->err.text);
+    got_free(g);
+    return code;
+}
+
+void
+rig_volume(struct rig *r, bool make, const struct warden_volume *v, struct got *g)
+{
+    if (make)
+        warden_volume_make(r->client, v, rig_got, g);
+    else
+        warden_volume_remove(r->client, v, rig_got, g);
+    rig_wait(r, g);
+}
+
 void
 got_free(struct got *g)
 {

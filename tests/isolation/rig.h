@@ -62,6 +62,10 @@ void rig_stop(struct rig *r);          /* ends tasks, checks that no cgroup is l
 void rig_got(void *arg, const struct err *e, struct warden_reply *r);
 void rig_wait(struct rig *r, struct got *g);
 void got_free(struct got *g);
+/* Asserts that it went well (`why` NULL), or failed with these words, frees it and returns the code. */
+int got_expect(struct got *g, const char *why);
+/* Has a volume made or removed, and waits for the answer. */
+void rig_volume(struct rig *r, bool make, const struct warden_volume *v, struct got *g);
 void rig_alloc(struct rig *r, const char *id, const char *task, const char *driver);
 void rig_alloc_as(struct rig *r, const char *id, const char *task, const char *driver,
                   const char *user);

@@ -75,11 +75,7 @@ alloc_make(struct rig *r, const char *id, int64_t mb, const char *why)
     struct got g = {0};
     warden_alloc_make(r->client, &a, rig_got, &g);
     rig_wait(r, &g);
-    int code = g.err.code;
-    ck_assert_msg(why == NULL ? code == 0 : code != 0 && strstr(g.err.text, why) != NULL, "%s",
-                  g.err.text);
-    got_free(&g);
-    return code;
+    return got_expect(&g, why);
 }
 
 static void
@@ -148,16 +144,8 @@ volume(struct rig *r, bool make, int64_t mb, const char *why)
 {
     const struct warden_volume v = {.id = other_id, .mode = 0700, .size_mb = mb};
     struct got g = {0};
-    if (make)
-        warden_volume_make(r->client, &v, rig_got, &g);
-    else
-        warden_volume_remove(r->client, &v, rig_got, &g);
-    rig_wait(r, &g);
-    int code = g.err.code;
-    ck_assert_msg(why == NULL ? code == 0 : code != 0 && strstr(g.err.text, why) != NULL, "%s",
-                  g.err.text);
-    got_free(&g);
-    return code;
+    rig_volume(r, make, &v, &g);
+    return got_expect(&g, why);
 }
 
 START_TEST(volumes_where_there_are_none)

@@ -322,11 +322,7 @@ volume(struct rig *r, bool make, const char *why)
 {
     const struct warden_volume v = {.id = rig_id, .mode = 0700, .uid = NOBODY, .gid = NOBODY};
     struct got g = {0};
-    if (make)
-        warden_volume_make(r->client, &v, rig_got, &g);
-    else
-        warden_volume_remove(r->client, &v, rig_got, &g);
-    rig_wait(r, &g);
+    rig_volume(r, make, &v, &g);
     if (why != NULL)
         ck_assert_msg(strstr(g.err.text, why) != NULL, "%s", g.err.text);
     int code = g.err.code;
